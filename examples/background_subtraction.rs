@@ -5,7 +5,7 @@ use horus::prelude::*;
 fn main() -> Result<()> {
     let session = Session::new()?;
     let scene = session.open("assets/vessels.png")?.luminance().crop(100, 0, 192, 256);
-    let worm = Image::worms(&session, 192, 256).crop(0, 70, 100, 50);
+    let worm = samples::worms(&session, 192, 256).crop(0, 70, 100, 50);
     let mut background = scene.clone();
     for time in 0..60 {
         // A film: the picture, and a worm that crosses it.

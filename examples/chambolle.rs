@@ -4,7 +4,7 @@ use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let image = Image::worms(&session, 192, 256);
+    let image = samples::worms(&session, 192, 256);
     let smooth = chambolle(&image, 0.1, 100)?;
     // Noisy on the left, smooth on the right.
     smooth.paste(&image.crop(0, 0, 192, 128), 0, 0).save("chambolle.png")?;

@@ -6,7 +6,7 @@ use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let wires = Image::worms(&session, 192, 256).crop(0, 110, 192, 64);
+    let wires = samples::worms(&session, 192, 256).crop(0, 110, 192, 64);
     // Side by side: the initial state, and after 16, 32 and 48 steps.
     let mut times = Image::zeros(&session, (192, 256)).paste(&wires, 0, 0);
     session.iterate_watched(

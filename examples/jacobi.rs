@@ -5,7 +5,7 @@ use horus::prelude::*;
 fn main() -> Result<()> {
     let session = Session::new()?;
     let image = session.open("assets/vessels.png")?.to_unit().crop(60, 200, 192, 256);
-    let scratches = Image::worms(&session, 192, 256).gt(0.5).dilate(&Footprint::disc(1));
+    let scratches = samples::worms(&session, 192, 256).gt(0.5).dilate(&Footprint::disc(1));
     let scratched = scratches.select(1.0, &image);
     let filled = jacobi(&scratched, &scratches, 1e-6)?;
     // Scratched on the left, filled on the right.

@@ -4,7 +4,7 @@ use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let image = Image::worms(&session, 192, 256);
+    let image = samples::worms(&session, 192, 256);
     let smooth = perona_malik(&image, 0.06, 0.2, 40)?;
     // Noisy on the left, smooth on the right.
     smooth.paste(&image.crop(0, 0, 192, 128), 0, 0).save("perona_malik.png")?;

@@ -6,7 +6,7 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     let left = session.open("assets/vessels.png")?.to_unit().crop(60, 200, 160, 216);
     let right =
-        Image::stack(&session, [1.0, 0.6, 0.2].map(|part| Image::worms(&session, 160, 216) * part), Axis::Channels);
+        Image::stack(&session, [1.0, 0.6, 0.2].map(|part| samples::worms(&session, 160, 216) * part), Axis::Channels);
     let mask = Image::<f32>::index(&session, (160, 216), Axis::Columns).lt(108.0).convert();
     blend(&left, &right, &mask, 5).save("pyramids.png")?;
     Ok(())

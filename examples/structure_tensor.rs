@@ -6,7 +6,7 @@ use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let image = Image::worms(&session, 144, 192);
+    let image = samples::worms(&session, 144, 192);
     let (angle, coherence) = orientation(&image, 2.0);
     // The hue is the direction, the saturation the coherence of gradients.
     Image::stack(&session, [angle / PI, coherence, image], Axis::Channels)

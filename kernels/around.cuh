@@ -1,7 +1,7 @@
-// Shifts inside chains: straight from an image, around the requested pixels. Only programs with
-// such chains include this file.
+// Shifts inside chains: straight from an image, around the requested pixels. Only programs with such chains include
+// this file.
 
-// A plane whose rows stand for all their copies: the input of a chain's shifts.
+// A plane whose rows represent all their copies: the input of a chain's shifts.
 template <class T> struct hs_unrolled {
     hs_plane<T> plane;
     int height, width, start, end;

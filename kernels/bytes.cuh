@@ -1,9 +1,9 @@
-// Dense filters of bytes by whole taps, as products of matrices of integers. Every sum is a whole number that f32 has,
-// so that its bits are those of the canonical order.
+// Dense filters of bytes by whole taps, as products of matrices of integers. Every sum is a whole number that f32
+// represents exactly, so it has the bits of the canonical order.
 
-// sum += a * b, for a warp: 16 rows of 32 pixels by 32 rows of 8 taps. In terms of lane = 4 g + t, `a` holds pixels 4 t to
-// 4 t + 3 of rows g and g + 8, then those 16 further; `b` taps 4 t to 4 t + 3 of column g, then those 16 further; `sum`
-// columns 2 t and 2 t + 1 of row g, then of row g + 8.
+// sum += a * b, for a warp: 16 rows of 32 pixels by 32 rows of 8 taps. With lane = 4 g + t, `a` has pixels 4 t to 4 t +
+// 3 of rows g and g + 8, then the pixels 16 further; `b` taps 4 t to 4 t + 3 of column g, then the taps 16 further;
+// `sum` columns 2 t and 2 t + 1 of row g, then of row g + 8.
 template <bool SIGNED> HS_FN void hs_multiply(int (&sum)[4], const u32 (&a)[4], const u32 (&b)[2]) {
 #if !defined(HS_EMULATE) && __CUDA_ARCH__ >= 800
     if (SIGNED)
@@ -29,9 +29,10 @@ template <bool SIGNED> HS_FN void hs_multiply(int (&sum)[4], const u32 (&a)[4], 
 #endif
 }
 
-// The sums of a block of ROWS x COLS pixels, as f32, rows SUM_PITCH apart: multiples of 16 and of 8, with as many parts of
-// 16 x 8 for each warp. `tile` points to the first row and, at a multiple of 4 bytes, to at most 3 bytes before the first
-// column that the block's first pixel reads. `taps` are KH x KB matrices, each as hs_multiply takes them, lane by lane.
+// The sums of a block of ROWS x COLS pixels, as f32, rows SUM_PITCH apart. The block consists of parts of 16 x 8,
+// equally many for each warp. `tile` points to the first row and, at a multiple of 4 bytes, to at most 3 bytes before
+// the first column that the block's first pixel reads. `taps` are KH x KB matrices, each in the order of hs_multiply,
+// lane by lane.
 template <bool SIGNED, int KH, int KB, int PITCH, int ROWS, int COLS, int SUM_PITCH, int THREADS, class T>
 HS_FN void hs_bytes(const T* tile, const u32* taps, f32* sums) {
     constexpr int ACROSS = COLS / 8, EACH = ROWS / 16 * ACROSS / (THREADS / 32);

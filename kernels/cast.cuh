@@ -1,6 +1,6 @@
 // Casts: hs_cast<D>(value). Only programs that cast include this file.
 //
-// As C casts: without what follows the point, modulo the range; 0 of what is not finite. No step
+// As in C: the fraction is dropped, the result is modulo the range, and infinities and NaN become 0. No operation
 // rounds.
 HS_FN f32 hs_trunc(f32 v) { return truncf(v); }
 HS_FN f64 hs_trunc(f64 v) { return trunc(v); }
@@ -11,7 +11,7 @@ template <class D, class F> HS_FN D hs_remainder(F v) {
 }
 template <class D> struct hs_casts {
     static __device__ __forceinline__ D of(f64 v) { return hs_remainder<D, f64>(v); }
-    // Numbers of 32 bits need the digits of f64.
+    // Integers of 32 bits need the digits of f64.
     static __device__ __forceinline__ D of(f32 v) {
         return sizeof(D) < 4 ? hs_remainder<D, f32>(v) : hs_remainder<D, f64>((f64)v);
     }

@@ -1,19 +1,19 @@
-// Connected components, in passes over an image of levels, rows and columns (see
-// horus_core::ops::components). Until the last pass a pixel holds its distance to its parent, which
-// precedes it: 0 in a root, HS_BACKGROUND in the background. The root of a component is its first
-// pixel, whatever the order of threads: they only ever write a parent further ahead.
+// Connected components, in consecutive launches over an image of levels, rows and columns (see
+// horus_core::ops::components). Before the last launch, a pixel has its distance to its parent, which precedes it: 0 in
+// a root, HS_BACKGROUND in the background. The root of a component is its first pixel, whatever the order of threads:
+// they only ever write a parent further ahead.
 
 enum { HS_BACKGROUND = -2147483647 - 1 };
 
 #ifdef HS_EMULATE
 HS_FN int hs_now(const int* p) { return *p; }
 #else
-// The current value, for all threads, not a cached one.
+// The current value of all threads, not a cached one.
 HS_FN int hs_now(const int* p) { return *(const volatile int*)p; }
 #endif
 
-// The root of pixel i. SHORTER compresses the path to it: a stale value may be written, nearer to
-// the pixel than the current one.
+// The root of pixel i. SHORTER compresses the path to it. It may write a stale value, which is nearer to the pixel than
+// the current one.
 template <bool SHORTER> HS_FN int hs_root(int* away, int i) {
     for (int step = hs_now(away + i); step != 0;) {
         const int further = hs_now(away + i - step);
@@ -38,13 +38,12 @@ HS_FN void hs_join(int* away, int a, int b) {
         }
         const int before = atomicMax(away + a, a - b);
         if (before == 0) return;
-        // It was no longer a root: the component of its parent is joined, too.
+        // a was no longer a root: the component of its parent is joined too.
         a -= before;
     }
 }
 
-// The sum of the counts of the block's threads before this one; `sums` holds one per thread,
-// finally the prefix sums.
+// The sum of the counts of the block's earlier threads; `sums` has one per thread, at the end the prefix sums.
 template <int THREADS> HS_FN int hs_before(int count, int* sums) {
     sums[threadIdx.x] = count;
     __syncthreads();
@@ -57,9 +56,8 @@ template <int THREADS> HS_FN int hs_before(int count, int* sums) {
     return sums[threadIdx.x] - count;
 }
 
-// Pass `pass` over `count` pixels. A block takes THREADS * EACH of them, a thread EACH consecutive
-// ones. The bits of `neighbours` select among the 13 places before a pixel; `counts` has a number
-// for each block.
+// Launch `pass` over `count` pixels. A block takes THREADS * EACH pixels, a thread EACH consecutive ones. The bits of
+// `neighbours` select among the 13 places before a pixel; `counts` has a number for each block.
 template <int THREADS, int EACH, class T>
 HS_FN void hs_components(
     int pass, const T* in, int* away, int* counts, int blocks, int count, int depth, int height, int width, int neighbours, int* sums) {
@@ -83,7 +81,7 @@ HS_FN void hs_components(
                 if (!(neighbours >> k & 1) || z + dz < 0 || y + dy < 0 || y + dy >= height || x + dx < 0 || x + dx >= width) continue;
                 const int other = i + (dz * height + dy) * width + dx;
                 if (hs_now(away + other) == HS_BACKGROUND) continue;
-                // The neighbour beside both has joined the left neighbours already.
+                // The pixel left of `other` is joined with both already.
                 if (follows && x + dx > 0 && hs_now(away + other - 1) != HS_BACKGROUND) continue;
                 hs_join(away, i, other);
             }

@@ -1,6 +1,6 @@
-// Dense filters over a tile in shared memory. A thread owns R rows of C consecutive pixels and G
-// filters of one size; every pixel that it reads serves up to G * R * C accumulators. For one
-// output the taps are taken row by row, which is the canonical order.
+// Dense filters over a tile in shared memory. A thread owns R rows of C consecutive pixels and G filters of one size;
+// every pixel that it reads serves up to G * R * C accumulators. One output adds its taps row by row, the canonical
+// order.
 
 template <class Op, class T, int R, int C, int G> HS_FN void hs_start(T (&acc)[G][R][C]) {
 #pragma unroll
@@ -23,9 +23,8 @@ template <class T, int R, int C, int G> HS_FN void hs_take_block(const hs_block<
             for (int c = 0; c < C; ++c) acc[g][r][c] = block.v[g][r][c];
 }
 
-// KC columns of the filters, for input row iy of the thread's block. FULL promises that every row
-// of the block has a tap for it: without a condition, taps are loaded ahead of the multiply-adds
-// that need them.
+// KC columns of the filters, for input row iy of the thread's block. FULL promises that every row of the block has a
+// tap for it. Without a condition, taps are loaded ahead of the multiply-adds that use them.
 template <class Op, class T, int KH, int KC, int TAP_PITCH, int R, int C, int G, int OFF, bool STATIC, bool FULL>
 HS_FN void hs_dense_row(const T* row, const T* taps, int iy, T (&acc)[G][R][C]) {
     constexpr int A = hs_lanes<T>(C);
@@ -50,8 +49,7 @@ HS_FN void hs_dense_row(const T* row, const T* taps, int iy, T (&acc)[G][R][C]) 
     }
 }
 
-// One input row, STEP columns of the filters at a time: a loop whose body stays in the instruction
-// cache.
+// One input row, STEP columns of the filters at a time: a loop whose body stays in the instruction cache.
 template <class Op, class T, int KH, int KW, int STEP, int TAP_PITCH, int R, int C, int G, int OFF, bool FULL>
 HS_FN void hs_dense_pieces(const T* row, const T* taps, int iy, T (&acc)[G][R][C]) {
     constexpr int REST = KW % STEP;
@@ -63,11 +61,10 @@ HS_FN void hs_dense_pieces(const T* row, const T* taps, int iy, T (&acc)[G][R][C
         hs_dense_row<Op, T, KH, (REST > 0 ? REST : 1), TAP_PITCH, R, C, G, OFF, false, FULL>(row + k, taps + k, iy, acc);
 }
 
-// KH x KW taps per filter, rows TAP_PITCH apart. `tile` points to the thread's pixels; the filters'
-// first column is OFF elements further. With STATIC everything is unrolled and `taps` are kernel
-// parameters, which are operands of the multiply-adds at no cost; otherwise input rows are a loop
-// and `taps` are in shared memory, read as vectors by all threads at once. PIECE is the number of
-// filter columns in the body of that loop, a multiple of a vector; 0 chooses.
+// KH x KW taps per filter, rows TAP_PITCH apart. `tile` points to the thread's pixels; the filters' first column is OFF
+// elements further. With STATIC, everything is unrolled and `taps` are kernel parameters, which cost nothing as
+// operands of the multiply-adds. Otherwise input rows are a loop, and all threads at once read vectors of `taps` from
+// shared memory. PIECE is the number of filter columns in the body of that loop, a multiple of a vector; 0 chooses.
 template <class Op, class T, int KH, int KW, int TAP_PITCH, int R, int C, int G, int PITCH, int OFF, bool STATIC, int PIECE>
 HS_FN void hs_dense(const T* tile, const T* taps, T (&acc)[G][R][C]) {
     constexpr int STEP = PIECE > 0 && PIECE < KW ? PIECE : KW <= 48 ? KW : 32;
@@ -79,7 +76,7 @@ HS_FN void hs_dense(const T* tile, const T* taps, T (&acc)[G][R][C]) {
 #pragma unroll 1
         for (int iy = 0; iy < KH + R - 1; ++iy) {
             const T* row = tile + iy * PITCH;
-            // The first and the last rows that the block reads serve some of its rows only.
+            // The first and the last rows that the block reads serve only some of its rows.
             if (iy >= R - 1 && iy < KH)
                 hs_dense_pieces<Op, T, KH, KW, STEP, TAP_PITCH, R, C, G, OFF, true>(row, taps, iy, acc);
             else
@@ -96,7 +93,7 @@ HS_CALLED hs_block<T, R, C, G> hs_dense_block(const T* tile, const T* taps) {
     return block;
 }
 
-// As hs_dense, into a freshly started block.
+// hs_dense, into a freshly started block.
 template <class Op, class T, int KH, int KW, int TAP_PITCH, int R, int C, int G, int PITCH, int OFF, bool STATIC, int PIECE>
 HS_FN void hs_dense_called(const T* tile, const T* taps, T (&acc)[G][R][C]) {
     hs_take_block(hs_dense_block<Op, T, KH, KW, TAP_PITCH, R, C, G, PITCH, OFF, STATIC, PIECE>(tile, taps), acc);

@@ -1,13 +1,12 @@
 // Nearest background pixels; see horus_core::ops::distance.
 
-// Steps to background that is not there, and the offset of a pixel without any.
+// The distance if a line has no background, and the offset of a pixel without any.
 #define HS_FAR 0x40000000
 #define HS_NONE (-2147483647 - 1)
 
-// Offsets of the nearest background of each pixel on its line, whose pixels lie `step` apart, the
-// first pixels of `count` lines beside each other: a thread takes EACH pixels of a line, [first0, end0)
-// being divided from the first, and looks beyond them for background. The buffers begin at pixels
-// `in_start` and `out_start` of the lines, and `in` holds all `n`.
+// Offsets to the nearest background of each pixel on its line. Pixels of a line lie `step` apart; the first pixels of
+// `count` lines are adjacent. A thread takes EACH pixels of [first0, end0) on a line, and searches beyond them for
+// background. The buffers begin at pixels `in_start` and `out_start` of the lines, and `in` has all `n`.
 template <int THREADS, int EACH, class T>
 HS_FN void hs_nearest_on_line(const T* in, i64 in_step, int in_start, int n, int* out, i64 out_step, int out_start, int count,
                               int first0, int end0, int across) {
@@ -57,20 +56,20 @@ template <int METRIC> HS_FN f64 hs_measure(f64 level, f64 row, f64 column, f64 l
     return most < column ? column : most;
 }
 
-// Joined::split: the offset of a row, of the last `bits` of both offsets.
+// JoinedOffsets::split: the offset of a row, of the last `bits` of both offsets.
 HS_FN int hs_offset_row(int offset, int bits) {
     if (bits == 0) return 0;
     return bits < 32 ? (int)((unsigned)offset << (32 - bits)) >> (32 - bits) : offset;
 }
 
-// Joined::split: the offset of a level.
+// JoinedOffsets::split: the offset of a level.
 HS_FN int hs_offset_level(int offset, int bits) {
     return bits < 32 ? (int)((unsigned)offset - (unsigned)hs_offset_row(offset, bits)) >> bits : 0;
 }
 
-// The nearest background of a pixel, by a search outwards from it on its row, or DOWN its column, in
-// offsets, which ends where no pixel can be nearer. `bits` are those of a row's offset in offsets of
-// levels and rows. The buffers begin at rows `in_start` and `out_start`.
+// The nearest background of a pixel, by a search outwards along its row or, with DOWN, its column. The search is in
+// offsets and ends where no pixel can be nearer. `bits` is the number of bits of a row's offset in offsets of levels
+// and rows. The buffers begin at rows `in_start` and `out_start`.
 enum { HS_DISTANCE, HS_LEVEL, HS_ROW, HS_COLUMN, HS_JOINED };
 template <int METRIC, int FOUND, bool DOWN, int THREADS, class T>
 HS_FN void hs_nearest(const int* in, int in_start, int height, T* out, int out_start, int width, int row0, int bits, f64 levels,
@@ -108,7 +107,7 @@ HS_FN void hs_nearest(const int* in, int in_start, int height, T* out, int out_s
         found = (T)HS_NONE;
     } else {
         const int offset = in[nearest * step], level = hs_offset_level(offset, read), row = DOWN ? nearest : hs_offset_row(offset, read);
-        // Joined::join.
+        // JoinedOffsets::join.
         const int joined = (int)(((unsigned)level << (bits & 31)) + (unsigned)row);
         found = (T)(FOUND == HS_LEVEL ? level : FOUND == HS_ROW ? row : FOUND == HS_COLUMN ? nearest : joined);
     }

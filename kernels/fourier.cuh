@@ -1,13 +1,12 @@
-// Linear filters by Fourier transforms of pairs of tiles, in passes (see
-// horus_core::ops::fourier): the same sums and products in the same order. A tile in scratch memory
-// is a matrix of complex numbers. A thread holds 16 points of a column or row and computes levels of
-// its transform in registers as long as they join points of its own; between these steps threads
-// exchange points in shared memory. Frequencies are left where threads hold them: point e of thread
-// t is the (e * threads + t)-th of its line.
+// Linear filters by Fourier transforms of pairs of tiles, in consecutive launches (see horus_core::ops::fourier): the
+// same sums and products in the same order. A tile in scratch memory is a matrix of complex numbers. A thread has 16
+// points of a column or row in registers, and computes the levels of its transform that join its own points. Between
+// them, threads exchange points in shared memory. Frequencies stay where they are computed: point e of thread t is the
+// (e * threads + t)-th of its line.
 
 struct alignas(16) hs_complex { f64 re, im; };
 
-// Points of a line that a thread holds.
+// Points of a line in the registers of a thread.
 enum { HS_POINTS = 16 };
 
 HS_FN hs_complex hs_cmul(hs_complex a, hs_complex b) {
@@ -20,7 +19,7 @@ HS_FN hs_complex hs_cadd_turned(hs_complex a, hs_complex b) { return {a.re - b.i
 HS_FN hs_complex hs_csub_turned(hs_complex a, hs_complex b) { return {a.re + b.im, a.im - b.re}; }
 HS_FN hs_complex hs_conjugate(hs_complex a) { return {a.re, -a.im}; }
 
-// A transform of four points.
+// A Fourier transform of four points.
 HS_FN void hs_butterfly(hs_complex& a, hs_complex& b, hs_complex& c, hs_complex& d) {
     const hs_complex even = hs_cadd(a, c), odd = hs_cadd(b, d), left = hs_csub(a, c), right = hs_csub(b, d);
     a = hs_cadd(even, odd);
@@ -29,7 +28,7 @@ HS_FN void hs_butterfly(hs_complex& a, hs_complex& b, hs_complex& c, hs_complex&
     d = hs_cadd_turned(left, right);
 }
 
-// Its inverse, times 4.
+// The inverse of hs_butterfly, times 4.
 HS_FN void hs_butterfly_back(hs_complex& a, hs_complex& b, hs_complex& c, hs_complex& d) {
     hs_butterfly(a, b, c, d);
     const hs_complex turned = b;
@@ -40,8 +39,8 @@ HS_FN void hs_butterfly_back(hs_complex& a, hs_complex& b, hs_complex& c, hs_com
 // A root's place in shared memory, with gaps, so that threads use different banks.
 HS_FN int hs_root(int i) { return i + i / 8; }
 
-// Threads that transform LINES lines of N points together, of a block of THREADS. Neighbours hold points of one
-// line if these are next to each other in memory (ROWS), else of neighbouring lines.
+// The threads of a block of THREADS that transform LINES lines of N points together. Neighbours have points of one line
+// if these are adjacent in memory (ROWS), else of neighbouring lines.
 template <int N, int LINES, int THREADS, bool ROWS> struct hs_team {
     enum { EACH = N / HS_POINTS, COUNT = THREADS / (LINES * EACH) };
     int index, line, part;
@@ -55,9 +54,9 @@ template <int N, int LINES, int THREADS, bool ROWS> struct hs_team {
     // Point i in shared memory: rows have a gap after 16 points, so that threads use different banks.
     static __device__ __forceinline__ int shared(int i) { return ROWS ? i + i / HS_POINTS : i * LINES; }
 
-    // Points of a step of levels that begin with parts of M points: an odd level goes with the next.
+    // Points that are joined at once, from levels whose parts have M points: an odd level goes with the next.
     static constexpr __device__ int radix(int m) { return m == N && (N & 0x2aaaaaaa) != 0 ? 8 : m < 16 ? m : 16; }
-    // The place of point e of this thread on its line, in the step of parts of M points.
+    // The place of point e of this thread on its line, for parts of M points.
     template <int M> __device__ __forceinline__ int place(int e) const {
         constexpr int R = radix(M), Q = M / R;
         const int i = part + e / R * EACH;
@@ -66,7 +65,7 @@ template <int N, int LINES, int THREADS, bool ROWS> struct hs_team {
     // The place of its frequency e.
     __device__ __forceinline__ int frequency(int e) const { return e * EACH + part; }
 
-    // Passes points from the step of parts of FROM points to that of TO.
+    // Moves points from the places for parts of FROM points to the places for parts of TO points.
     template <int FROM, int TO> __device__ __forceinline__ void exchange(hs_complex (&v)[HS_POINTS]) const {
         __syncthreads();
 #pragma unroll
@@ -120,7 +119,7 @@ template <int N, int LINES, int THREADS, bool ROWS> struct hs_team {
         }
     }
 
-    // The inverse, but for the factor 1 / N.
+    // The inverse of forth, times N.
     template <int M = N> __device__ __forceinline__ void back(hs_complex (&v)[HS_POINTS]) const {
         constexpr int R = radix(M), Q = M / R, BY = N / M;
         if constexpr (Q > 1) {
@@ -172,10 +171,9 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     int down, across;
     // Distances that filters read.
     int up, left;
-    // The first pixel of the result of the first pair, and pairs down and across, in all planes, and
-    // per round.
+    // The first pixel of the result of the first pair; pairs down and across, in all planes, and per round.
     int top, first, pairs_down, pairs_across, pairs, round;
-    // Blocks that share the work of a pass.
+    // Blocks that share the work of a launch.
     int blocks;
     // Most taps of a filter.
     int taps;
@@ -183,8 +181,8 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     f64 largest;
     // Roots of columns and of rows.
     const hs_complex* roots;
-    // Filters as tiles: the end of each column before, then of each column of all filters; for each point that
-    // is not 0 its row and its value.
+    // Filters as tiles: the end of the previous column, then of each column of all filters; for each non-zero point its
+    // row and its value.
     const int* columns;
     const int* points;
     const f64* values;
@@ -194,16 +192,16 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     const f64* weights;
     unsigned char* scratch;
 
-    // Transforms of pairs of this round; products, which take their place if no filter needs them
-    // any more; spectra of filters.
+    // Transforms of this round's pairs; products, which replace them if no filter uses them any more; spectra of
+    // filters.
     __device__ __forceinline__ hs_complex* pair(int i) const { return (hs_complex*)scratch + (i64)i * (TALL * WIDE); }
     __device__ __forceinline__ hs_complex* product(int i) const { return filters > 1 ? pair(round + i) : pair(i); }
     __device__ __forceinline__ hs_complex* spectrum(int f) const { return pair((filters > 1 ? 2 : 1) * round + f); }
-    // Set if there are tiles that take no part in transforms, and for those of all pairs.
+    // Set if some tiles take no part in transforms; then one for each tile of all pairs.
     __device__ __forceinline__ int* some() const { return (int*)spectrum(filters); }
     __device__ __forceinline__ int* spoilt() const { return some() + 1; }
     __device__ __forceinline__ int plane_of(int i) const { return i / (pairs_down * pairs_across); }
-    // The plane of the result that pair i contributes to, of filter f.
+    // The plane of the result of filter f that pair i contributes to.
     __device__ __forceinline__ int plane_to(int i, int f) const {
         const int plane = plane_of(i);
         return (plane / channels * filters + f) * channels + plane % channels;
@@ -215,9 +213,9 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     }
 };
 
-// Pass `pass`. The first transforms columns of filters. Then rounds of pairs have two passes, and two
-// for each filter: columns of pairs, and rows of filters; columns of pairs again, without tiles that
-// have no place in transforms, if there are some; for each filter rows, there and back, and then columns back.
+// Launch `pass`. The first transforms columns of filters. Then each round of pairs has two launches, and two for each
+// filter: columns of pairs, and rows of filters; if some tiles take no part in transforms, columns of pairs again
+// without them; for each filter rows, there and back, and then columns back.
 template <int BORDER, int LINES, int THREADS, class T, int TALL, int WIDE>
 HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_complex* s) {
     const int passes = 2 + 2 * t.filters, stage = pass == 0 ? -1 : (pass - 1) % passes;
@@ -234,7 +232,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
     const hs_team<TALL, LINES, THREADS, false> columns(s, of_columns);
     const hs_team<WIDE, LINES, THREADS, true> rows(s, of_rows);
     hs_complex v[HS_POINTS];
-    // Teams beyond the last lines do the last ones, too, and keep the result to themselves.
+    // Teams beyond the last lines repeat the last ones, and do not store the result.
     if (stage < 2) {
         constexpr int GROUPS = WIDE / LINES;
         const int all = (stage < 0 ? t.filters : count) * GROUPS;
@@ -259,7 +257,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
             } else {
                 const hs_plane<T> in = t.plane(before + p);
                 const int top = t.top_of(before + p) - t.up;
-                // Rows first, and then all pixels without a branch: many loads are under way at once.
+                // Rows first, and then all pixels without a branch: many loads overlap.
                 int y[HS_POINTS];
 #pragma unroll
                 for (int e = 0; e < HS_POINTS; ++e) {
@@ -272,7 +270,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
 #pragma unroll
                 for (int k = 0; k < 2; ++k) {
                     const int x = hs_map<BORDER>(t.left_of(before + p, k) - t.left + column, in.width);
-                    // No pixel that is read counts if no row is held.
+                    // Without rows in the buffer, no pixel that is read is used.
                     const T* from = in.start < in.end ? in.data + max(x, 0) : (const T*)t.roots;
                     bool off = stage == 1 && spoilt[k] != 0;
 #pragma unroll
@@ -350,7 +348,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
             }
         }
         if (*t.some() == 0) return;
-        // Tiles that have no place in transforms: four rows at a time, with the same taps.
+        // Tiles that take no part in transforms: four rows at a time, with the same taps.
         constexpr int ROWS = 4;
         const int strips = (t.down + ROWS - 1) / ROWS;
         for (int i = blockIdx.x; i < 2 * count * strips; i += t.blocks) {

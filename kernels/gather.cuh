@@ -1,12 +1,12 @@
-// Leaves that read global memory pixel by pixel: samples of affine maps, and filters too large for
-// any tile.
+// Leaves that read global memory pixel by pixel: samples of affine maps, and filters too large for any tile.
 
 // Positions are fixed point with 32 fractional bits.
 HS_FN int hs_whole(i64 p) { return (int)(p >> 32); }
 
 template <class F> HS_FN F hs_lerp(F a, F b, F t) { return hs_fma(t, b - a, a); }
 
-// True if the position of a pixel lies inside: see horus_core::ops::edge. `along` are the numbers of the rows, then of the columns.
+// True if the position of a pixel lies inside: see horus_core::ops::edge. `along` has the numbers of the rows, then of
+// the columns.
 HS_FN bool hs_within(const f64* along, int y, int x) {
     bool inside = true;
 #pragma unroll
@@ -23,8 +23,8 @@ template <int BORDER, class T> HS_FN T hs_nearest(const hs_plane<T>& in, i64 py,
     return hs_pixel<BORDER, BORDER>(in, y, x, v);
 }
 
-// The pixels of a block from (y, x) on. INSIDE promises that all are held; few others are, whose
-// code is a function.
+// The pixels of a block from (y, x) on. INSIDE promises that the buffer has all of them; the few others are read by a
+// function.
 template <int BORDER, class IMAGE, class T> HS_CALLED T hs_edge_pixel(IMAGE in, int y, int x, T v) {
     return hs_pixel<BORDER, BORDER>(in, y, x, v);
 }
@@ -36,15 +36,15 @@ HS_FN void hs_moved(const IMAGE& in, int y, int x, T v, T (&to)[R][C]) {
         for (int c = 0; c < C; ++c) to[r][c] = INSIDE ? in.at(y + r, x + c) : hs_edge_pixel<BORDER>(in, y + r, x + c, v);
 }
 
-// True if the four pixels around a position are all held and inside the image. If that holds for
-// the corners of a block of pixels, it holds for all of them: the map is affine.
+// True if the four pixels around a position are inside the image and in the buffer. If this holds for the corners of a
+// block of pixels, it holds for all of them, because the map is affine.
 template <class T> HS_FN bool hs_inside(const hs_plane<T>& in, i64 py, i64 px) {
     const int y = hs_whole(py), x = hs_whole(px);
     return x >= 0 && x < in.width - 1 && y >= max(0, in.start) && y < min(in.height, in.end) - 1;
 }
 
-// Of pixels of type P, which T holds exactly. INSIDE promises that hs_inside holds. Without a condition, reads for several pixels are in flight
-// at once.
+// Samples pixels of type P, which T represents exactly. INSIDE promises that hs_inside is true. Without a condition,
+// reads for several pixels overlap.
 template <int BORDER, bool INSIDE, class P, class T> HS_FN T hs_bilinear(const hs_plane<P>& in, i64 py, i64 px, T v) {
     typedef typename hs_interp<T>::type F;
     const int y = hs_whole(py), x = hs_whole(px);
@@ -125,7 +125,7 @@ HS_FN T hs_direct_sparse(const IMAGE& in, int y, int x, const hs_far_tap<T>* tap
     return acc;
 }
 
-// A column pass over a row pass that is recomputed for every tap.
+// A column filter over a row filter that is recomputed for every tap.
 template <int BORDER_Y, int BORDER_X, class IMAGE, class T>
 HS_FN T hs_direct_stage(const IMAGE& in, int y, int x, const T* row, int kw, const T* column, int kh, T value_y,
                         T value_x) {

@@ -1,5 +1,5 @@
-// Reductions of the pixels of each label; see horus_core::ops::labels. Digits of exact sums are
-// integers, and their sums stay below 2^53: the order of these additions does not matter.
+// Reductions of the pixels of each label; see horus_core::ops::labels. Digits of exact sums are integers, and their
+// sums stay below 2^53, so the order of these additions does not matter.
 
 enum { HS_DIGITS = 88 };
 
@@ -9,8 +9,7 @@ template <int FIRST_DIGIT, int COUNT_DIGITS> struct hs_sum {
     enum { FIRST = FIRST_DIGIT, COUNT = COUNT_DIGITS };
 };
 
-// The contribution of a number to an exact sum: four integers, for consecutive columns; returns the
-// first.
+// The contribution of a number to an exact sum: four integers, for consecutive columns; returns the first column.
 HS_FN int hs_digits(f64 v, f64 (&parts)[4]) {
     const u64 bits = (u64)__double_as_longlong(v), fraction = bits & ((1ull << 52) - 1), mask = (1ull << 24) - 1;
     const int exponent = (int)(bits >> 52) & 0x7ff;
@@ -29,8 +28,7 @@ HS_FN int hs_digits(f64 v, f64 (&parts)[4]) {
     return place / 24;
 }
 
-// The sum of consecutive contributions of a thread to the same columns: adjacent pixels are often
-// alike.
+// The sum of a thread's consecutive contributions to the same columns: adjacent pixels are often alike.
 struct hs_run {
     i64 at;
     f64 parts[4];
@@ -41,7 +39,7 @@ HS_FN void hs_finish(const hs_run& run, f64* table) {
 }
 template <class SUM> HS_FN void hs_enter(hs_run& run, f64* table, i64 at, f64 v) {
     f64 parts[4];
-    // The lowest part may be below the lowest digit: then it is 0.
+    // The lowest part may be below the lowest digit; it is 0 then.
     const int digit = hs_digits(v, parts);
     at += digit >= HS_DIGITS ? digit - HS_DIGITS + SUM::COUNT : digit - SUM::FIRST;
     if (at != run.at) {
@@ -52,9 +50,8 @@ template <class SUM> HS_FN void hs_enter(hs_run& run, f64* table, i64 at, f64 v)
     for (int k = 0; k < 4; ++k) run.parts[k] = run.parts[k] + parts[k];
 }
 
-// Adds up `count` pixels by labels, of which there are `labels`. A block of THREADS threads takes
-// THREADS * EACH pixels, with SHARED in shared memory first. In a table of `columns`, squares begin
-// at column `squared`.
+// Adds `count` pixels by their labels, `labels` in number. A block of THREADS threads takes THREADS * EACH pixels; with
+// SHARED it adds them in shared memory first. In a table of `columns`, squares begin at column `squared`.
 template <int THREADS, int EACH, bool SHARED, bool SQUARES, class SUM, class SQUARED, class L, class T>
 HS_FN void hs_label_sums(const L* label, const T* image, i64 count, int labels, int columns, int squared, f64* out) {
     const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
@@ -96,8 +93,8 @@ HS_FN void hs_label_sums(const L* label, const T* image, i64 count, int labels, 
     }
 }
 
-// Moments of the pixels of each label: sums of rows, columns and their products. A thread
-// accumulates those of its latest label.
+// Moments of the pixels of each label: sums of rows, columns and their products. A thread accumulates the moments of
+// its latest label.
 enum { HS_SHAPE_COLUMNS = 14 };
 HS_FN void hs_finish_shape(f64 (&sums)[HS_SHAPE_COLUMNS], f64* row) {
     if (sums[0] == 0.0) return;
@@ -107,8 +104,7 @@ HS_FN void hs_finish_shape(f64 (&sums)[HS_SHAPE_COLUMNS], f64* row) {
     }
 }
 
-// Of `count` pixels in rows of `width`, the first in row `top` and column `left`; otherwise as the
-// sums.
+// Adds `count` pixels in rows of `width`, the first in row `top` and column `left`; otherwise like the sums.
 template <int THREADS, int EACH, bool SHARED, class L>
 HS_FN void hs_label_shapes(const L* label, i64 count, int width, i64 top, i64 left, int labels, f64* out) {
     const int columns = HS_SHAPE_COLUMNS;
@@ -151,7 +147,7 @@ HS_FN void hs_label_shapes(const L* label, i64 count, int width, i64 top, i64 le
     }
 }
 
-// A key in the order of the floats: unsigned, and never the largest.
+// A key in the order of the floats: unsigned, and never the largest key.
 HS_FN u64 hs_ordered(f64 v) {
     const u64 bits = (u64)__double_as_longlong(v);
     return bits >> 63 ? ~bits : bits | 1ull << 63;
@@ -160,9 +156,8 @@ HS_FN f64 hs_unordered(u64 key) {
     return __longlong_as_double((i64)(key >> 63 ? key & ~(1ull << 63) : ~key));
 }
 
-// The smallest or the largest pixel of each label among `count` of each plane, by a block of
-// THREADS threads. The results are keys until all are found. A plane begins `label_plane` and
-// `image_plane` pixels after the previous one.
+// The smallest or the largest pixel of each label among `count` of each plane, by a block of THREADS threads. The
+// results are keys until all are found. A plane begins `label_plane` and `image_plane` pixels after the previous one.
 template <int THREADS, bool LEAST, class L, class T>
 HS_FN void hs_label_extremes(
     const L* label, i64 label_plane, const T* image, i64 image_plane, int planes, i64 count, int labels, f64* out) {
@@ -180,7 +175,7 @@ HS_FN void hs_label_extremes(
         }
     __syncthreads();
     for (int l = threadIdx.x; l < labels; l += THREADS) {
-        const u64 key = atomicMin(keys + l, ~0ull); // as it is now, in no cache
+        const u64 key = atomicMin(keys + l, ~0ull); // the current value, not a cached one
         const f64 v = key == ~0ull ? hs_highest<f64>() : hs_unordered(key);
         out[l] = LEAST ? v : -v;
     }

@@ -1,16 +1,14 @@
 // Kernels that only move pixels: tables, orders of samples and transposition.
 
-// out[i] = table[in[i] - smallest] for `count` pixels, of which a block of THREADS threads takes
-// THREADS * EACH.
+// out[i] = table[in[i] - smallest] for `count` pixels. A block of THREADS threads takes THREADS * EACH pixels.
 template <int THREADS, int EACH, class S, class T> HS_FN void hs_lookup(const S* in, const T* table, i64 count, T* out) {
     const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
     for (i64 i = first + threadIdx.x; i < last; i += THREADS) out[i] = table[(int)in[i] - (int)hs_limits<S>::lo];
 }
 
-// Rows [row0, row1) of a transposed plane: its pixel (y, x) is pixel (x, y) of `in`. A block of
-// SIDE * DOWN threads transposes a square of SIDE rows and columns, `across` of which lie side by
-// side. The buffers begin at rows `in_start` and `out_start`; `tile` is padded by a column against
-// bank conflicts.
+// Rows [row0, row1) of a transposed plane: its pixel (y, x) is pixel (x, y) of `in`. A block of SIDE * DOWN threads
+// transposes a square of SIDE rows and columns; `across` squares are side by side. The buffers begin at rows `in_start`
+// and `out_start`; `tile` is padded by a column against bank conflicts.
 template <int SIDE, int DOWN, class T>
 HS_FN void hs_transpose(const T* in, int in_start, int in_width, T* tile, T* out, int out_start, int width, int row0, int row1,
                         int across) {
@@ -24,8 +22,8 @@ HS_FN void hs_transpose(const T* in, int in_start, int in_width, T* tile, T* out
         if (x0 + a < width && y0 + i < row1) out[(i64)(y0 + i - out_start) * width + x0 + a] = tile[a * PITCH + i];
 }
 
-// Planes of C channels from interleaved samples, and back, of `count` pixels of each level. A thread takes one pixel, a row
-// of blocks a level.
+// Planes of C channels from interleaved samples, and back, of `count` pixels of each level. A thread takes one pixel, a
+// row of blocks one level.
 template <int THREADS, int C, class T> HS_FN void hs_deinterleave(const T* in, i64 in_plane, T* out, i64 out_plane, i64 count) {
     const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
@@ -44,7 +42,7 @@ template <int THREADS, int C, class T> HS_FN void hs_interleave(const T* in, i64
     for (int c = 0; c < C; ++c) out[c] = in[c * in_plane];
 }
 
-// Running sums along the depth: a thread takes one pixel of a channel, level by level.
+// Running sums along the levels: a thread takes one pixel of a channel, level by level.
 template <int THREADS, class T>
 HS_FN void hs_running_depth(const T* in, i64 in_plane, f64* out, i64 out_plane, i64 count, int levels, int channels) {
     const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;

@@ -1,6 +1,6 @@
 // Filters of few taps near the pixel, from registers. Only programs with such filters include this file.
 
-// Lines of C pixels from (y, x) on, all of them held: of a plane ...
+// Lines of C pixels from (y, x) on, all in the buffer: of a plane ...
 template <class T, int ROWS, int C>
 HS_FN void hs_lines(const hs_plane<T>& in, int y, int x, bool aligned, T (&to)[ROWS][C]) {
     constexpr int A = hs_lanes<T>(C);
@@ -42,9 +42,8 @@ HS_FN void hs_lines(const CHAIN& in, int y, int x, bool aligned, T (&to)[ROWS][C
     }
 }
 
-// The pixels of a thread, R rows of C from (y, x) on, and what surrounds them, in registers. A warp
-// is in one row of the block, which has HEIGHT x WIDTH pixels from (y0, x0) on: what is left and
-// right of a thread's pixels comes from its neighbours.
+// The pixels of a thread, R rows of C from (y, x) on, and their surroundings, in registers. A warp is in one row of the
+// block, which has HEIGHT x WIDTH pixels from (y0, x0) on: pixels to the left and right come from neighbouring threads.
 template <int BORDER, int UP, int DOWN, int LEFT, int RIGHT, int HEIGHT, int WIDTH, int R, int C, class IMAGE, class T>
 HS_FN void hs_load_window(const IMAGE& in, int y0, int x0, int y, int x, bool aligned, T v,
                           T (&w)[UP + R + DOWN][LEFT + C + RIGHT]) {
@@ -84,8 +83,8 @@ HS_FN void hs_load_window(const IMAGE& in, int y0, int x0, int y, int x, bool al
     }
 }
 
-// A row pass over all rows of a window, of which the first is row y, with N taps from column OFF of
-// the window on. Beyond the image the column pass reads the constant itself.
+// A row filter over all rows of a window whose first row is y, with N taps from column OFF of the window on. Beyond the
+// image, the column filter reads the constant itself.
 template <int BORDER, int N, int OFF, class IMAGE, class T, int ROWS, int COLS, int C>
 HS_FN void hs_near_rows(const IMAGE& in, int y, const T (&w)[ROWS][COLS], const T* taps, T v, T (&to)[ROWS][C]) {
 #pragma unroll
@@ -99,7 +98,7 @@ HS_FN void hs_near_rows(const IMAGE& in, int y, const T (&w)[ROWS][COLS], const 
         }
 }
 
-// The next tap of a filter: pixels DY rows down and DX columns right in the window.
+// Adds the next tap of a filter: pixels DY rows down and DX columns right in the window.
 template <class Op, int DY, int DX, class T, int ROWS, int COLS, int R, int C>
 HS_FN void hs_near(const T (&w)[ROWS][COLS], const T* tap, T (&acc)[R][C]) {
 #pragma unroll

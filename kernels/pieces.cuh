@@ -1,5 +1,5 @@
-// Copies many runs of bytes in one launch: packing and unpacking of messages between ranks. A block
-// column (blockIdx.x) per piece; its blocks (blockIdx.y) share the piece's runs, cut into chunks.
+// Copies many runs of bytes in one launch: packs and unpacks messages between ranks. Blocks with one blockIdx.x copy
+// one piece: blockIdx.y selects a share of its runs, cut into chunks.
 
 typedef unsigned char u8;
 typedef unsigned long long u64;
@@ -29,7 +29,7 @@ template <class T> static __device__ __forceinline__ void hs_copy(const hs_param
         const u64 length = (q.bytes - first < HS_CHUNK ? q.bytes - first : HS_CHUNK) / sizeof(T);
         const T* __restrict__ from = (const T*)(p.from + q.from + row * q.from_stride + first);
         T* __restrict__ to = (T*)(p.to + q.to + row * q.to_stride + first);
-        // Several reads before the first write are in flight together.
+        // Several reads before the first write overlap.
         const unsigned int n = (unsigned int)length;
         unsigned int i = threadIdx.x;
         for (; i + 3 * HS_THREADS < n; i += 4 * HS_THREADS) {

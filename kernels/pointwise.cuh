@@ -1,6 +1,6 @@
-// Planes as lines of vectors, independent of their rows. A block has THREADS * R vectors of C
-// elements, of which `left` are in the plane. Thread `lane` takes R vectors, THREADS apart; where
-// vectors are not possible, single elements likewise.
+// Planes as lines of vectors, independent of their rows. A block has THREADS * R vectors of C elements; the plane has
+// `left` of them. Thread `lane` takes R vectors, THREADS apart. Where vectors are not possible, it takes single
+// elements likewise.
 
 template <int THREADS, int R, int C, class T> HS_FN void hs_load_pixels(const T* q, int lane, bool vectors, i64 left, T (&v)[R][C]) {
     if (vectors) {
@@ -38,13 +38,13 @@ template <int THREADS, int R, int C, class T> HS_FN void hs_store_pixels(T* o, i
     }
 }
 
-// Samples of interleaved pixels, S of each, in the same order: an element at `q`, and every S-th from it on. What threads beside
-// each other leave of a line in the cache, they take with the next samples.
+// Samples of interleaved pixels, S of each, in the same order: an element at `q`, and every S-th from it on. A cache
+// line that adjacent threads read in part is used again for the next samples.
 template <int THREADS, int C> HS_FN i64 hs_pixel(int r, int c, int lane, bool vectors) {
     return vectors ? ((i64)r * THREADS + lane) * C + c : ((i64)r * C + c) * THREADS + lane;
 }
 
-// The first element of a plane, a sample of pixels of which a level has `size` elements, from pixel `block` on.
+// The first element of a plane, one sample of the pixels, from pixel `block` on; a level has `size` elements.
 template <int S, class T> HS_FN const T* hs_sample(const T* in, int plane, i64 size, i64 block) {
     return in + (i64)(plane / S) * size + plane % S + block * S;
 }

@@ -1,7 +1,6 @@
-// Arithmetic of the eight pixel types, matching horus_core::dtype::Arithmetic to the bit: integers
-// saturate, x / 0 is 0, float to integer rounds to nearest even and saturates, float min and max
-// ignore a NaN and keep the first on a tie. Everything is compiled with -fmad=false; only hs_fma
-// produces a fused multiply-add.
+// Arithmetic of the eight pixel types, equal to horus_core::dtype::Arithmetic in every bit: integers saturate, x / 0 is
+// 0, float to integer rounds to nearest even and saturates, float min and max ignore a NaN and return the first on a
+// tie. Everything is compiled with -fmad=false; only hs_fma yields a fused multiply-add.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -40,7 +39,7 @@ template <class T, class W> HS_FN T hs_saturate(W v) {
     return (T)(v <= lo ? lo : v > hi ? hi : v);
 }
 
-// Comparisons are written so that a NaN falls through to 0.
+// Comparisons are written so that a NaN results in 0.
 template <class D> struct hs_convert {
     static __device__ __forceinline__ D of(f64 v) {
         const f64 r = rint(v);
@@ -64,7 +63,7 @@ template <> struct hs_convert<f64> {
 };
 template <class D, class S> HS_FN D hs_to(S v) { return hs_convert<D>::of(v); }
 
-// The type geometric operations interpolate in.
+// The type in which geometric operations interpolate.
 template <class T> struct hs_interp { typedef f32 type; };
 template <> struct hs_interp<u32> { typedef f64 type; };
 template <> struct hs_interp<i32> { typedef f64 type; };
@@ -121,7 +120,8 @@ HS_FLOAT(f32, f)
 HS_FLOAT(f64, )
 #undef HS_FLOAT
 
-// A number of which the compiler knows nothing. Of results of comparisons it knows that they are 0 or 1, and then it loses signs of zeros: it
+// A number of which the compiler knows nothing. It knows that results of comparisons are 0 or 1, and then loses signs
+// of zeros: it negates a 0 to 0, and replaces a minimum by a comparison with a zero that it derived.
 // negates a 0 to 0, and makes a minimum of a comparison with a zero that it found out.
 #ifdef HS_EMULATE
 template <class T> HS_FN T hs_opaque(T v) { return v; }
@@ -136,9 +136,8 @@ HS_FN f64 hs_opaque(f64 v) {
 }
 #endif
 
-// Division of many floats, step by step like the processor's own, without its branch for each:
-// operands for which a step may over- or underflow are detected for all at the end, and the
-// division is then repeated.
+// Division of many floats, operation by operation like the processor's own, without its branch for each. Operands for
+// which an operation may over- or underflow are detected for all at the end; the division is then repeated.
 #ifdef HS_EMULATE
 HS_FN f32 hs_reciprocal(f32 b) { return 1.0f / b; }
 // The host's fmaxf returns a signalling NaN, the GPU's any other operand.
@@ -160,8 +159,8 @@ HS_FN f32 hs_least(f32 a, f32 b) { return fminf(a, b); }
 HS_FN u32 hs_bits(f32 v) { return __float_as_uint(v); }
 #endif
 struct hs_division {
-    // Ranges of operands: the largest of all, the only or the smallest divisor, and the bits of the
-    // smallest non-zero dividend, times two minus one.
+    // Ranges of operands: the largest of all; the only or the smallest divisor; the bits of the smallest non-zero
+    // dividend, times two minus one.
     f32 most = 1.0f, only = 1.0f, least = 1.0f;
     u32 bits = ~0u;
     HS_FN_MEMBER f32 quotient(f32 a, f32 b) {
@@ -176,13 +175,13 @@ struct hs_division {
         least = hs_least(least, fabsf(b));
         return copysignf(quotient(a, b), a * b);
     }
-    // The same of a divisor that all have in common.
+    // div by a divisor that all dividends share.
     HS_FN_MEMBER f32 over(f32 a, f32 b) {
         most = hs_most(most, fabsf(a));
         only = least = fabsf(b);
         return copysignf(quotient(a, b), a * b);
     }
-    // hs_absdiv. Only divisors of at least eps count, so eps must not be too small.
+    // hs_absdiv. Only divisors of at least eps are used, so eps must not be too small.
     HS_FN_MEMBER f32 absdiv(f32 a, f32 b, f32 eps) {
         most = hs_most(hs_most(most, fabsf(a)), fabsf(b));
         least = eps;
@@ -232,7 +231,7 @@ HS_FN f32 hs_upper(f32 a, f32 b) { return hs_key(a) < hs_key(b) ? b : a; }
 HS_FN f64 hs_lower(f64 a, f64 b) { return hs_key(b) < hs_key(a) ? b : a; }
 HS_FN f64 hs_upper(f64 a, f64 b) { return hs_key(a) < hs_key(b) ? b : a; }
 
-// As horus_core::dtype::Arithmetic::order_digit.
+// Equals horus_core::dtype::Arithmetic::order_digit.
 template <class T> HS_FN T hs_order_digit(T a, T level) { return level == (T)0 ? a : (T)0; }
 HS_FN u32 hs_order_digit(u32 a, u32 level) { return level == 0 ? a >> 16 : level == 1 ? a & 0xffffu : 0u; }
 HS_FN i32 hs_order_digit(i32 a, i32 level) { return (i32)hs_order_digit((u32)a ^ 0x80000000u, (u32)level); }
@@ -252,7 +251,7 @@ HS_FN f64 hs_order_digit(f64 a, f64 level) {
     return a != a ? a : (f64)digit;
 }
 
-// Remainders and operations on bits, as horus_core::dtype::Arithmetic's; of floats, on their whole parts.
+// Remainders and operations on bits, equal to horus_core::dtype::Arithmetic; for floats, on their whole parts.
 template <class T> HS_FN T hs_rem(T a, T b) { return b == 0 || (hs_limits<T>::lo < 0 && b == (T)-1) ? (T)0 : (T)(a % b); }
 HS_FN f32 hs_rem(f32 a, f32 b) { return fmodf(a, b); }
 HS_FN f64 hs_rem(f64 a, f64 b) { return fmod(a, b); }
@@ -292,8 +291,8 @@ template <> __device__ __forceinline__ f64 hs_lowest<f64>() { return -(f64)HS_IN
 template <> __device__ __forceinline__ f64 hs_highest<f64>() { return (f64)HS_INFINITY; }
 
 // ---- planes and borders -----------------------------------------------------------------------------------------
-// Samples of a pixel: neighbours in a row are as many elements apart, and each sample is a plane of its own. All images of a
-// program have as many.
+// Samples of a pixel: neighbours in a row are this many elements apart, and each sample is a plane of its own. All
+// images of a program have equally many.
 #ifndef HS_SAMPLES
 #define HS_SAMPLES 1
 #endif
@@ -301,7 +300,7 @@ template <> __device__ __forceinline__ f64 hs_highest<f64>() { return (f64)HS_IN
 template <class T> HS_FN const T* hs_line(const T* first) { return first; }
 template <class T> HS_FN T hs_read(const T* p) { return __ldg(p); }
 #else
-// Pixels of a row, of one sample. As a pointer, the place of the first.
+// Pixels of a row, of one sample. As a pointer, the address of the first.
 template <class T> struct hs_pixels {
     const T* first;
     HS_FN_MEMBER T operator[](i64 i) const { return first[i * HS_SAMPLES]; }
@@ -311,13 +310,13 @@ template <class T> struct hs_pixels {
 template <class T> HS_FN hs_pixels<T> hs_line(const T* first) { return {first}; }
 template <class T> HS_FN T hs_read(hs_pixels<T> p) { return __ldg(p.first); }
 #endif
-// Elements before the first of a plane, of images whose levels have `size` elements.
+// Elements before the first of a plane, in images whose levels have `size` elements.
 HS_FN i64 hs_plane_at(int plane, i64 size) { return (i64)(plane / HS_SAMPLES) * size + plane % HS_SAMPLES; }
 // Elements before pixel x of row y, of rows of `width` pixels from row `start` on.
 HS_FN i64 hs_place(int y, int x, int start, int width) { return ((i64)(y - start) * width + x) * HS_SAMPLES; }
 
-// One plane of an input: rows start..end of an image of height x width. Rows outside the image are
-// held only for HS_WRAP, which then prefers them.
+// One plane of an input: rows start..end of an image of height x width. Only for HS_WRAP can they lie outside the
+// image; they are then preferred.
 template <class T> struct hs_plane {
     const T* data;
     int height, width, start, end;
@@ -342,19 +341,17 @@ template <int BORDER> HS_FN int hs_map(int i, int n) {
     return m < n ? m : (BORDER == HS_REFLECT ? 2 * n - 1 : 2 * n - 2) - m;
 }
 
-// The plane of an input read by plane `plane` of the result, or -1 where the constant is read. `m`
-// has the channels of the result; depth and channels of the input; the channel to read, or -1 for
-// the plane's own; the stride of levels.
+// The plane of an input that plane `plane` of the result reads, or -1 where the constant is read. `m` has the channels
+// of the result; depth and channels of the input; the channel to read, or -1 for the plane's own; the stride of levels.
 template <int BORDER> HS_FN int hs_plane_read(int plane, const int (&m)[5], int offset) {
     const int z = m[0] == 1 ? plane : plane / m[0];
     const int level = hs_map<BORDER>(m[4] * z + offset, m[1]);
     return level < 0 ? -1 : level * m[2] + (m[3] < 0 ? plane - z * m[0] : m[3]);
 }
 
-// The held row read at image row y; `constant` is set if the constant is read instead. A tile may
-// reach over rows that no output pixel needs and that are not held: those are clamped into the
-// window. An image is a plane, or a chain of pixel operations: anything with an extent, a window of
-// rows, and pixels `at`.
+// The row in the buffer that is read at image row y; `constant` is set if the constant is read instead. A tile may
+// include rows that no output pixel reads and that are not in the buffer: they are clamped into the window. IMAGE is a
+// plane or a chain of pixel operations: anything with an extent, a window of rows, and pixels `at`.
 template <int BORDER, class IMAGE> HS_FN int hs_row(const IMAGE& in, int y, bool& constant) {
     int r = y;
     constant = false;
@@ -366,7 +363,7 @@ template <int BORDER, class IMAGE> HS_FN int hs_row(const IMAGE& in, int y, bool
     return min(max(r, in.start), in.end - 1);
 }
 
-// The pixel read at (y, x), without shortcuts: for edges.
+// The pixel read at (y, x), for any border and edge.
 template <int BORDER_Y, int BORDER_X, class IMAGE, class T> HS_FN T hs_pixel(const IMAGE& in, int y, int x, T v) {
     bool constant;
     const int r = hs_row<BORDER_Y>(in, y, constant);
@@ -374,13 +371,13 @@ template <int BORDER_Y, int BORDER_X, class IMAGE, class T> HS_FN T hs_pixel(con
     return constant || c < 0 ? v : in.at(r, c);
 }
 
-// Returns true if rows y0..y1 and columns x0..x1 are inside the image, and held.
+// Returns true if rows y0..y1 and columns x0..x1 are inside the image and in the buffer.
 template <class IMAGE> HS_FN bool hs_holds(const IMAGE& in, int y0, int y1, int x0, int x1) {
     return y0 >= max(0, in.start) && y1 <= min(in.height, in.end) && x0 >= 0 && x1 <= in.width;
 }
 
-// The row of an input of a chain that corresponds to row y of the chain: inputs may hold different
-// rows, wrapped ones beyond the image or those that they copy.
+// The row of a chain's input that corresponds to row y of the chain. Inputs may have different rows: wrapped ones
+// beyond the image, or the rows that they copy.
 template <class T> HS_FN int hs_held(const hs_plane<T>& in, int y) {
     if (y < in.start || y >= in.end) {
         y = (y - in.start) % in.height;
@@ -389,8 +386,7 @@ template <class T> HS_FN int hs_held(const hs_plane<T>& in, int y) {
     return min(y, in.end - 1);
 }
 
-// The row of an image of `rows` rows that row y denotes: itself, or the row copied beyond the
-// image.
+// The row of an image of `rows` rows that row y denotes: itself, or the row that is copied beyond the image.
 HS_FN int hs_row_of(int y, int rows) {
     if (y < 0 || y >= rows) {
         y %= rows;
@@ -406,7 +402,7 @@ static __device__ constexpr int hs_min_int(int a, int b) { return a < b ? a : b;
 // Elements of a vector access for C consecutive pixels per thread: at most 16 bytes.
 template <class T> static __device__ constexpr int hs_lanes(int c) { return hs_min_int(c, 16 / (int)sizeof(T)); }
 
-// N consecutive elements held in registers, read from an address aligned to A elements.
+// N consecutive elements in registers, read from an address aligned to A elements.
 template <class T, int A, int N> struct hs_span {
     static constexpr int PIECES = (N + A - 1) / A;
     T v[PIECES * A];
@@ -420,8 +416,8 @@ template <class T, int A, int N> struct hs_span {
     }
 };
 
-// Stores a vector in the memory of the GPU or the host. NVRTC 13.0 splits the assignment of some into
-// elements, which the memory of the host takes at a tenth of the rate.
+// Stores a vector in the memory of the GPU or the host. NVRTC 13.0 splits the assignment of some vectors into elements,
+// which the memory of the host stores at a tenth of the rate.
 template <class T, int N> HS_FN void hs_put(T* p, const hs_vec<T, N>& v) {
 #ifndef HS_EMULATE
     if constexpr (sizeof(v) == 16) {
@@ -458,8 +454,7 @@ HS_FN void hs_load_block(const hs_plane<T>& in, int y, int x, int y1, bool align
     }
 }
 
-// The same for an image of a single row, which repeats; the edge is repeated if there are fewer
-// columns.
+// Loads from an image of a single row, which repeats; the edge is repeated if there are fewer columns.
 template <class T, int R, int C>
 HS_FN void hs_repeat_row(const hs_plane<T>& in, int x, bool aligned, T (&v)[R][C]) {
     constexpr int A = hs_lanes<T>(C);
@@ -480,7 +475,7 @@ HS_FN void hs_repeat_row(const hs_plane<T>& in, int x, bool aligned, T (&v)[R][C
         for (int c = 0; c < C; ++c) v[r][c] = one[c];
 }
 
-// The same for an image of a single column, which repeats.
+// Loads from an image of a single column, which repeats.
 template <class T, int R, int C> HS_FN void hs_repeat_column(const hs_plane<T>& in, int y, T (&v)[R][C]) {
 #pragma unroll
     for (int r = 0; r < R; ++r) {

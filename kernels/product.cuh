@@ -1,19 +1,19 @@
-// Matrix products. A block of 256 threads computes a tile of 16 M rows and 16 N columns, M x N
-// pixels a thread. K terms of both factors are in shared memory while the next ones are read.
+// Matrix products. A block of 256 threads computes a tile of 16 M rows and 16 N columns, M x N pixels per thread. K
+// terms of both factors are in shared memory while the next ones are read.
 
 // Threads along a side of a block.
 #define HS_SIDE 16
 
 template <int M, int N, int K, class T> struct hs_factors {
     static constexpr int THREADS = HS_SIDE * HS_SIDE, ROWS = HS_SIDE * M, COLUMNS = HS_SIDE * N;
-    // Rows of the first factor are stored turned, and apart by a vector against bank conflicts.
+    // Rows of the first factor are stored transposed, a vector apart against bank conflicts.
     static constexpr int PITCH = ROWS + 16 / (int)sizeof(T), SIZE = K * (PITCH + COLUMNS);
-    // Pixels that are neighbours in a thread's tile.
+    // Adjacent pixels in a thread's tile.
     static constexpr int DOWN = hs_lanes<T>(M), ACROSS = hs_lanes<T>(N);
     static constexpr int OF_A = ROWS * K / THREADS, OF_B = COLUMNS * K / THREADS;
     T a[OF_A], b[OF_B];
 
-    // Reads terms from `first` on; those that do not exist are never added.
+    // Reads terms from `first` on; terms that do not exist are never added.
     HS_FN_MEMBER void load(const T* from, const T* by, int rows, int columns, int width, int terms, int first) {
         const int y = threadIdx.x / K, k = first + threadIdx.x % K, x = threadIdx.x % COLUMNS, l = first + threadIdx.x / COLUMNS;
         from += (i64)y * terms + k;
@@ -56,9 +56,8 @@ template <int M, int N, int K, class T> struct hs_factors {
     }
 };
 
-// `rows` rows and `width` columns of the product of two planes, of tiles of which `tiles` lie side by
-// side. `shared` has room for the terms of two steps. `aligned`: rows of the product begin at whole
-// vectors.
+// `rows` rows and `width` columns of the product of two planes, in tiles, `tiles` of them side by side. `shared` has
+// space for the terms of two iterations. `aligned`: rows of the product begin at whole vectors.
 template <int M, int N, int K, class T>
 HS_FN void hs_product(const T* from, const T* by, T* shared, T* out, int rows, int width, int terms, int tiles, bool aligned) {
     typedef hs_factors<M, N, K, T> Factors;

@@ -1,7 +1,6 @@
-// Reconstruction by sweeps along lines, until a round changes nothing; see
-// horus_core::ops::reconstruction. Pixels only grow, never beyond their final values, whatever the
-// order of threads: a stale value of another line is read again in the next round. A round without
-// a write has read the current value of every pixel and of each of its neighbours.
+// Reconstruction by sweeps along lines, until a round changes nothing; see horus_core::ops::reconstruction. Pixels only
+// grow, never beyond their final values, whatever the order of threads: a stale value of another line is read again in
+// the next round. A round without a write has read the current value of every pixel and of each of its neighbours.
 
 #ifdef HS_EMULATE
 template <class T> HS_FN T hs_seen(const T* p) { return *p; }
@@ -17,11 +16,10 @@ template <bool EROSION, class T> HS_FN T hs_ordered(T v) { return v; }
 template <bool EROSION> HS_FN float hs_ordered(float v) { return v != v ? (EROSION ? HS_INFINITY : -HS_INFINITY) : v + 0.0f; }
 template <bool EROSION> HS_FN double hs_ordered(double v) { return v != v ? (double)(EROSION ? HS_INFINITY : -HS_INFINITY) : v + 0.0; }
 
-// Pass 0 starts with the marker within the mask; a block takes THREADS * EACH pixels. The following
-// passes sweep along the axes from `first` on, of levels, rows and columns, each up and down: a
-// thread takes a line. A pixel grows from its neighbours behind it: of the 13 bits of `neighbours`
-// the 9 of the previous level, the 3 of the previous row or the 1 of the previous column, and those
-// opposite on the way back. `changed` is set by any thread that finds another round necessary.
+// Launch 0 starts with the marker within the mask; a block takes THREADS * EACH pixels. The following launches sweep
+// along the axes from `first` on (levels, rows, columns), each up and down: a thread takes a line. A pixel grows from
+// its neighbours behind it: the 13 bits of `neighbours` are 9 of the previous level, 3 of the previous row and 1 of the
+// previous column; on the way back, the opposite ones. A thread that finds another round necessary sets `changed`.
 template <bool EROSION, int THREADS, int EACH, class T>
 HS_FN void hs_reconstruct(
     int pass, const T* marker, const T* mask, T* out, int* changed, int count, int first, int depth, int height, int width, int neighbours) {
@@ -40,7 +38,7 @@ HS_FN void hs_reconstruct(
     const i64 thread = (i64)blockIdx.x * THREADS + threadIdx.x;
     if (length == 1 || thread >= count / length) return;
     const int line = (int)thread, across = axis == 2 ? height : width;
-    // Its origin: the row or the level, and the place in it.
+    // The line's origin: the row or the level, and the place in it.
     const int outer = line / across, inner = line - outer * across;
     const int z = axis == 0 ? 0 : outer, y = axis == 0 ? outer : axis == 1 ? 0 : inner, x = axis == 2 ? 0 : inner;
     // The neighbours behind, and their distances from the pixel straight behind.

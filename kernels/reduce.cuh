@@ -1,9 +1,8 @@
-// Reductions in the fixed order of horus_core::ops::reduce: segments of 1024 elements, of which
-// element i goes to lane i mod 64; every lane accumulates in order, then lanes are combined in
-// halves, then segments from the first to the last.
+// Reductions in the fixed order of horus_core::ops::reduce. Segments have 1024 elements; element i belongs to lane i
+// mod 64. Every lane accumulates in order, then lanes are combined in halves, then segments from the first to the last.
 
-// From compute capability 9.0 on, a kernel can be launched while its predecessor runs: the
-// predecessor allows it to begin, and it waits for the predecessor's writes.
+// From compute capability 9.0 on, a kernel can be launched while its predecessor runs: the predecessor allows it to
+// begin, and it waits for the predecessor's writes.
 HS_FN void hs_let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -30,9 +29,8 @@ template <int HOW, class A, class T> HS_FN A hs_value(T v, A mean) {
     return d * d;
 }
 
-// A segment is reduced by a warp, whose threads have two lanes each: thread t has lanes t and t +
-// 32. These combine all lanes in halves; the result is in thread 0. All threads of the warp must
-// come here.
+// A segment is reduced by a warp; thread t has lanes t and t + 32. Combines all lanes in halves; the result is in
+// thread 0. All threads of the warp must call this.
 template <int HOW, class A> HS_FN A hs_halves(A low, A high) {
     A v = hs_combine<HOW, A>(low, high);
 #pragma unroll
@@ -40,12 +38,12 @@ template <int HOW, class A> HS_FN A hs_halves(A low, A high) {
     return v;
 }
 
-// A segment of `count` elements from `p`, APART from each other, by the warp's threads 0 <= t < 32;
-// the result is in thread 0.
+// Reduces a segment of `count` elements from `p`, APART from each other, by the warp's threads 0 <= t < 32; the result
+// is in thread 0.
 template <int HOW, class A, int APART = 1, class T> HS_FN A hs_segment(const T* p, int count, int t, A mean) {
     constexpr int EACH = HS_SEGMENT / 32;
     A low = hs_identity<HOW, A>(), high = low;
-    T v[EACH]; // all of them are read at once
+    T v[EACH]; // all reads overlap
     if (count == HS_SEGMENT) {
 #pragma unroll
         for (int k = 0; k < EACH; ++k) v[k] = p[(t + 32 * k) * APART];
@@ -66,8 +64,8 @@ template <int HOW, class A, int APART = 1, class T> HS_FN A hs_segment(const T* 
     return hs_halves<HOW, A>(low, high);
 }
 
-// A row of `count` pixels from `p`, of which one sample counts, by a warp: its segments from left to
-// right. The result is in thread 0.
+// Reduces one sample of a row of `count` pixels from `p`, by a warp: its segments from left to right. The result is in
+// thread 0.
 template <int HOW, class A, class T> HS_FN A hs_row(const T* p, i64 count, int t, A mean) {
     A total = hs_identity<HOW, A>();
 #pragma unroll 1
@@ -81,8 +79,7 @@ template <int HOW, class A, class T> HS_FN A hs_row(const T* p, i64 count, int t
 // The value of the warp's first thread, in all of them.
 template <class A> HS_FN A hs_from_first(A v) { return (A)__shfl_sync(~0u, v, 0); }
 
-// The smallest element of a row and the largest, as `hs_row` finds them; the results are in thread
-// 0.
+// The smallest and the largest element of a row, in the order of `hs_row`; the results are in thread 0.
 template <class A> HS_FN void hs_row_extremes(const A* p, i64 count, int t, A* found) {
     constexpr int EACH = HS_SEGMENT / 32;
     found[0] = hs_identity<HS_MIN, A>();
@@ -124,8 +121,7 @@ HS_FN void hs_add_moments(f64* all, int count, f64 sum, f64 squares) {
     all[2] = total;
 }
 
-// The moments of a row: each segment is kept in registers until its mean is known. The results are
-// in thread 0.
+// The moments of a row: each segment stays in registers until its mean is known. The results are in thread 0.
 template <class T> HS_FN void hs_row_moments(const T* p, i64 count, int t, f64* found) {
     constexpr int EACH = HS_SEGMENT / 32;
     hs_no_moments(found);
@@ -148,20 +144,20 @@ template <class T> HS_FN void hs_row_moments(const T* p, i64 count, int t, f64* 
     }
 }
 
-// The column of an element if it equals the wanted value, else infinity.
+// The column of an element that equals the wanted value, else infinity.
 template <class T> HS_FN f64 hs_column_of(T v, f64 wanted, i64 column) {
     return hs_to<f64>(v) == wanted ? (f64)column : hs_highest<f64>();
 }
 
-// The first column of a row with an element, or infinity; the result is in thread 0.
+// The first column of a row with the wanted value, or infinity; the result is in thread 0.
 template <class T> HS_FN f64 hs_row_first(const T* p, i64 count, int t, f64 wanted) {
     f64 at = hs_highest<f64>();
     for (i64 x = t; x < count; x += 32) at = hs_min(at, hs_column_of(p[x * HS_SAMPLES], wanted, x));
     return hs_halves<HS_MIN, f64>(at, at);
 }
 
-// The running sums of a row, by a warp: each thread runs over a chunk of 32 elements of a segment,
-// which lies in `shared`, with 33 elements per chunk, so that the threads access different banks.
+// The running sums of a row, by a warp: each thread runs over a chunk of 32 elements of a segment. The segment is in
+// `shared` with 33 elements per chunk, so that the threads access different banks.
 template <class T> HS_FN void hs_running(const T* p, i64 count, int t, f64* shared, f64* out) {
     f64 before = 0.0;
 #pragma unroll 1
@@ -199,9 +195,8 @@ template <class T> HS_FN void hs_running(const T* p, i64 count, int t, f64* shar
     }
 }
 
-// `planes` columns of `count` elements each, contiguous from `p`, by a block of WARPS warps: each
-// reduces a segment at a time, and thread 0, which has the result, combines them in order. `found`
-// holds one value per warp.
+// Reduces `planes` columns of `count` elements each, contiguous from `p`, by a block of WARPS warps: each reduces a
+// segment at a time, and thread 0, which has the results, combines them in order. `found` has one value per warp.
 template <int HOW, class A, int WARPS> HS_FN A hs_columns(const A* p, i64 count, int planes, A* found) {
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
     A all = hs_identity<HOW, A>();
@@ -224,7 +219,7 @@ template <int HOW, class A, int WARPS> HS_FN A hs_columns(const A* p, i64 count,
     return all;
 }
 
-// A segment of which element i is `value(i)`, by a warp; the result is in thread 0.
+// Reduces a segment whose element i is `value(i)`, by a warp; the result is in thread 0.
 template <int HOW, class A, class F> HS_FN A hs_segment_of(F value, i64 first, int count, int t) {
     A low = hs_identity<HOW, A>(), high = low;
 #pragma unroll 4
@@ -235,7 +230,7 @@ template <int HOW, class A, class F> HS_FN A hs_segment_of(F value, i64 first, i
     return hs_halves<HOW, A>(low, high);
 }
 
-// As `hs_columns`, where element i of all planes is `value(i)`.
+// hs_columns in which element i of all planes is `value(i)`.
 template <int HOW, class A, int WARPS, class F> HS_FN A hs_columns_of(F value, i64 count, int planes, A* found) {
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
     A all = hs_identity<HOW, A>();
@@ -268,7 +263,7 @@ template <class A, int WARPS> HS_FN void hs_fold_extremes(const A* p, i64 rows, 
     }
 }
 
-// The moments of `rows` rows of each plane from those of each row.
+// The moments of `rows` rows of each plane, from the moments of each row.
 template <class A, int WARPS> HS_FN void hs_fold_moments(const A* p, i64 rows, int planes, A* found, A* out) {
     const f64 count = hs_columns_of<HS_SUM, f64, WARPS>([=](i64 i) { return p[3 * i + 2]; }, rows, planes, found);
     const f64 sum = hs_columns_of<HS_SUM, f64, WARPS>([=](i64 i) { return p[3 * i]; }, rows, planes, found);
@@ -288,8 +283,8 @@ template <class A, int WARPS> HS_FN void hs_fold_moments(const A* p, i64 rows, i
     }
 }
 
-// Returns true in all threads of the block that comes here last of `blocks`, which sees what the
-// others wrote before. `done` counts them: it is 0 before, and again afterwards.
+// Returns true in all threads of the last of `blocks` blocks that calls this; it sees what the others wrote before.
+// `done` counts the blocks: it is 0 before, and again afterwards.
 HS_FN bool hs_is_last(u32* done, u32 blocks) {
     u32* before = reinterpret_cast<u32*>(hs_smem);
     __threadfence();
@@ -305,7 +300,7 @@ HS_FN bool hs_is_last(u32* done, u32 blocks) {
     return last;
 }
 
-// The bin of v as in horus_core::ops::reduce::bin_of, or -1.
+// The bin of v by horus_core::ops::reduce::bin_of, or -1.
 HS_FN int hs_bin(f64 v, f64 lo, f64 hi, int bins) {
     if (!(v >= lo && v <= hi)) return -1;
     const f64 at = (v - lo) / (hi - lo) * (f64)bins;
@@ -314,9 +309,8 @@ HS_FN int hs_bin(f64 v, f64 lo, f64 hi, int bins) {
     return min(i, bins - 1);
 }
 
-// Counts `count` pixels in bins. A block of THREADS threads takes THREADS * EACH pixels, with
-// SHARED in shared memory first. Counts are integers below 2^53: the order of these additions does
-// not matter.
+// Counts `count` pixels in bins. A block of THREADS threads takes THREADS * EACH pixels; with SHARED it counts in
+// shared memory first. Counts are integers below 2^53, so the order of these additions does not matter.
 template <int THREADS, int EACH, bool SHARED, class T>
 HS_FN void hs_histogram(const T* in, i64 count, f64 lo, f64 hi, int bins, f64* out) {
     const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
@@ -340,8 +334,8 @@ HS_FN void hs_histogram(const T* in, i64 count, f64 lo, f64 hi, int bins, f64* o
     }
 }
 
-// The pixels of a rectangle, by a warp: column i goes to lane i mod 64, lanes accumulate down the
-// rows, and are then combined in halves; the result is in thread 0. See horus_core::ops::tiles.
+// Reduces the pixels of a rectangle, by a warp: column i belongs to lane i mod 64, lanes accumulate down the rows, and
+// are then combined in halves; the result is in thread 0. See horus_core::ops::tiles.
 template <int HOW, class A, class T>
 HS_FN A hs_rectangle(const T* p, i64 pitch, int height, int width, int t, A mean) {
     A low = hs_identity<HOW, A>(), high = low;
@@ -355,8 +349,8 @@ HS_FN A hs_rectangle(const T* p, i64 pitch, int height, int width, int t, A mean
     return hs_halves<HOW, A>(low, high);
 }
 
-// Rows p.row0 to p.row1 of a grid of rectangles, of one plane, by blocks of WARPS warps. All
-// threads of a warp must take part.
+// Rows p.row0 to p.row1 of a grid of rectangles, of one plane, by blocks of WARPS warps. All threads of a warp must
+// take part.
 template <int HOW, class A, int WARPS, class P, class T>
 HS_FN void hs_tiles(const P& p, const T* in, A* out) {
     const int t = threadIdx.x % 32;

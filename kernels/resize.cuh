@@ -1,10 +1,9 @@
 
 // Resizing by kernels: weighted sums of runs of rows and columns.
 
-// Pixel (y, x) of `rows` rows of `width` in plane `blockIdx.y`, one per thread. `runs` holds the
-// first row and the number of rows of each line, then those of each column, counted from the first
-// row of the image that is held; `down` the weights of the rows, `taps` per line; `across` those of
-// columns, tap by tap. Samples of a pixel belong to threads beside each other.
+// Pixel (y, x) of `rows` rows of `width` in plane `blockIdx.y`, one per thread. `runs` has the first row and the number
+// of rows of each line, then of each column, counted from the first row in the buffer; `down` the weights of the rows,
+// `taps` per line; `across` the weights of the columns, tap by tap. Adjacent threads take the samples of a pixel.
 template <int THREADS, class T, class F>
 HS_FN void hs_resize(const T* in, int in_width, const int* runs, const F* down, int taps, const F* across, int rows, int width,
                      T* out) {

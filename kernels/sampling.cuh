@@ -1,5 +1,4 @@
-// Samples at positions given by the pixels of other images; the arithmetic is that of
-// horus_core::ops::sampling.
+// Samples at positions given by the pixels of other images, with the arithmetic of horus_core::ops::sampling.
 
 enum { HS_NEAREST, HS_LINEAR, HS_CUBIC, HS_SPLINE2, HS_SPLINE3, HS_SPLINE4, HS_SPLINE5 };
 
@@ -104,9 +103,9 @@ HS_FN f32 hs_no_number(f32) { return HS_INFINITY - HS_INFINITY; }
 HS_FN f64 hs_no_number(f64) { return HS_INFINITY - HS_INFINITY; }
 template <class T> HS_FN T hs_no_number(T) { return (T)0; }
 
-// `count` samples of plane `out_plane` of the result, one per thread: at its own row and column,
-// with VOLUME also at a level; with WITHIN, `beyond` where the position is not between pixels.
-// `channels` are those of the image, whose extent is depth x height x width.
+// `count` samples of plane `out_plane` of the result, one per thread: at its own row and column, with VOLUME also at a
+// level; with WITHIN, `beyond` if the position is not between pixels. `channels` is the number of channels of the
+// image, whose extent is depth x height x width.
 template <int HOW, int BORDER, bool VOLUME, bool WITHIN, int THREADS, class T, class C>
 HS_FN void hs_remap(const T* data, i64 plane, int depth, int height, int width, int channels, const C* levels, i64 levels_plane,
                     const C* rows, i64 rows_plane, const C* columns, i64 columns_plane, i64 count, T* out, i64 out_plane, T v, T beyond) {

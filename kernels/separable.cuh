@@ -1,10 +1,9 @@
-// Separable filters, both passes in one launch: the row pass goes from chunks of input rows into a
-// stage in shared memory, the column passes read the stage. Only the stage's rows are held; the
-// input passes through two small buffers.
+// Separable filters, both directions in one launch: the row filter goes from chunks of input rows into a stage in
+// shared memory, the column filters read the stage. Shared memory has only the stage's rows; the input passes through
+// two small buffers.
 
-// One row pass over a chunk of ROWS rows: CX outputs per item. Neighbouring threads take
-// neighbouring *rows*, so that with both pitches 16 bytes beyond a multiple of 128 their vector
-// accesses hit different banks.
+// Applies a row filter to a chunk of ROWS rows: CX outputs per item. Neighbouring threads take neighbouring *rows*, so
+// that their vector accesses hit different banks, because both pitches are 16 bytes beyond a multiple of 128.
 template <class T, int KW, int ROWS, int COLS, int PITCH_IN, int PITCH_OUT, int OFF, int CX, int THREADS>
 HS_FN void hs_row_pass(const T* in, T* out, const T* taps) {
     constexpr int A = hs_lanes<T>(CX);
@@ -46,7 +45,7 @@ HS_FN void hs_row_pass(const T* in, T* out, const T* taps) {
     }
 }
 
-// Beyond the image the column passes read the constant itself, not the row pass over it.
+// Beyond the image, the column filters read the constant itself, not the row filter over it.
 template <int BORDER_Y, int COLS, int PITCH, int THREADS, class T>
 HS_FN void hs_constant_rows(T* stage, int rows, int height, int y0, T value) {
     if (BORDER_Y == HS_CONSTANT && (y0 < 0 || y0 + rows > height)) {
@@ -58,16 +57,14 @@ HS_FN void hs_constant_rows(T* stage, int rows, int height, int y0, T value) {
     }
 }
 
-// Fills `stage` with CHUNKS * ROWS rows of the row pass, the first being image row y0; rows are
-// continued with BORDER_Y as the column passes read them, columns with BORDER_X. `buffer` holds two
-// chunks of the input. A chunk begins LEFT columns before x0, of which the filter does not need the
-// first OFF.
+// Fills `stage` with CHUNKS * ROWS rows of the row filter; the first is image row y0. Rows are continued with BORDER_Y,
+// as the column filters read them, columns with BORDER_X. `buffer` has two chunks of the input. A chunk begins LEFT
+// columns before x0; the filter does not read the first OFF.
 template <int BORDER_Y, int BORDER_X, int KW, int CHUNKS, int ROWS, int COLS, int COLS_IN, int PITCH_IN, int PITCH,
           int LEFT, int OFF, int CX, int THREADS, class IMAGE, class T>
 HS_FN void hs_stage(T* stage, T* buffer, const IMAGE& in, int y0, int x0, bool aligned, const T* taps,
                     T value_y, T value_x) {
-    // A single copy of the loading code serves the first chunk, too: it is most of the code to
-    // compile.
+    // A single copy of the loading code serves the first chunk too: it is most of the code to compile.
 #pragma unroll 1
     for (int k = -1; k < CHUNKS; ++k) {
         const T* now = buffer + (k & 1) * (ROWS * PITCH_IN);
@@ -85,8 +82,8 @@ HS_FN void hs_stage(T* stage, T* buffer, const IMAGE& in, int y0, int x0, bool a
     hs_constant_rows<BORDER_Y, COLS, PITCH, THREADS>(stage, CHUNKS * ROWS, in.height, y0, value_y);
 }
 
-// As hs_stage, for row passes of several sizes, of which `pass` selects one: the loading code
-// exists once. `cols` columns from x0 on are loaded.
+// hs_stage for row filters of several sizes; `pass` selects one. The loading code exists once. `cols` columns from x0
+// on are loaded.
 template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH_IN, int PITCH, int THREADS, class T, class PASS>
 HS_FN void hs_stage_any(T* stage, T* buffer, const hs_plane<T>& in, int y0, int x0, int cols, int chunks, bool aligned,
                         T value_y, T value_x, const PASS& pass) {
@@ -122,15 +119,13 @@ template <class T, int C> HS_FN void hs_load_pixels(const T* p, T (&v)[C]) {
     for (int c = 0; c < C; ++c) v[c] = s.v[c];
 }
 
-// The last REST taps of a column. (No generic lambda: NVRTC 13.0 takes its call operator for a host
-// function.)
+// The last REST taps of a column. (No generic lambda: NVRTC 13.0 takes its call operator for a host function.)
 template <class T, int R, int G, int PITCH, int REST, class Step>
 HS_FN void hs_remainder(int rest, const T* stage, const T* taps, T (&w)[G][R], const Step& step) {
     if (rest != REST) return;
 #pragma unroll
     for (int u = 0; u < REST; ++u) step(stage + u * PITCH, taps + u, u, 0, R - 1, true);
-    // Rotates the ring to its initial position, so that the following code is the same for all
-    // remainders.
+    // Rotates the ring to its initial position, so that the following code is the same for all remainders.
     T turned[G][R];
 #pragma unroll
     for (int g = 0; g < G; ++g) {
@@ -141,15 +136,13 @@ HS_FN void hs_remainder(int rest, const T* stage, const T* taps, T (&w)[G][R], c
     }
 }
 
-// Column passes of G filters over a stage, for R rows of C pixels: the steady state is a loop over
-// R input rows, in which a ring of R taps per filter stays in registers and one new tap serves R *
-// C multiply-adds. The filters have `size` taps, at least R, whose remainder modulo R is among
-// RESTS: one body serves all such sizes; filters are `pitch` apart.
+// Column filters, G of them, over a stage, for R rows of C pixels. The steady state is a loop over R input rows: a ring
+// of R taps per filter stays in registers, and one new tap serves R * C multiply-adds. The filters have `size` taps, at
+// least R, whose remainder modulo R is among RESTS: one body serves all such sizes. Filters are `pitch` apart.
 template <class T, int R, int C, int G, int PITCH, int... RESTS>
 HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int size, T (&acc)[G][R][C]) {
     T w[G][R];
-    // One input row: its newest tap goes into the ring, then row r of the block takes the tap r
-    // before it.
+    // One input row: its newest tap goes into the ring, then row r of the block takes the tap r before it.
     auto step = [&](const T* row, const T* tap, int slot, int first, int last, bool fresh) __attribute__((always_inline)) {
         T v[C];
         hs_load_pixels<T, C>(row, v);
@@ -184,12 +177,11 @@ HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int size, 
     for (int u = 0; u < R - 1; ++u) step(stage + u * PITCH, taps, u, u + 1, R - 1, false);
 }
 
-// Column passes of G filters of KH taps. With STATIC everything is unrolled and the taps are kernel
-// parameters, KH per filter; otherwise they are in shared memory.
+// Column filters, G of them, of KH taps. With STATIC, everything is unrolled and the taps are kernel parameters, KH per
+// filter; otherwise they are in shared memory.
 template <class T, int KH, int R, int C, int G, int PITCH, bool STATIC>
 HS_FN void hs_column(const T* stage, const T* taps, T (&acc)[G][R][C]) {
-    // A loop that advances by less than a vector of taps: NVRTC 13.0 would read vectors all the
-    // same, at misaligned addresses.
+    // A loop that advances by less than a vector of taps: NVRTC 13.0 would still read vectors, at misaligned addresses.
     if (!STATIC && KH >= R && R * sizeof(T) % 16 == 0) {
         hs_column_looped<T, R, C, G, PITCH, KH % R>(stage, taps, KH, KH, acc);
         return;
@@ -218,7 +210,7 @@ HS_CALLED hs_block<T, R, C, G> hs_column_block(const T* stage, const T* taps) {
     return block;
 }
 
-// As hs_column, into a freshly started block.
+// hs_column, into a freshly started block.
 template <class T, int KH, int R, int C, int G, int PITCH, bool STATIC>
 HS_FN void hs_column_called(const T* stage, const T* taps, T (&acc)[G][R][C]) {
     hs_take_block(hs_column_block<T, KH, R, C, G, PITCH, STATIC>(stage, taps), acc);

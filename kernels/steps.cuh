@@ -1,12 +1,10 @@
-// Steps of a loop over tiles: each thread has R rows of C pixels in registers, and a warp R rows of
-// 32 C. What is left and right of them comes from the neighbours in the warp, what is above and below
-// through shared memory. Pixels near the edges of a tile are computed as well, from arbitrary values
-// beyond: each step leaves fewer of them correct. Those that are correct after the last step are
-// stored. Filters are those of `near.cuh`.
+// Iterations of a loop over tiles: each thread has R rows of C pixels in registers, a warp R rows of 32 C. Pixels to
+// the left and right come from the neighbours in the warp, pixels above and below through shared memory. Pixels near
+// the edges of a tile are computed too, from arbitrary values beyond, so each iteration leaves fewer correct pixels.
+// Those that are correct after the last iteration are stored. Filters are in `near.cuh`.
 
-// The pixels of this thread, the first of which is (y, x), of an image that is read with a border.
-// Pixels that are not held are never used: their values are arbitrary. `inside` promises that the
-// whole tile is held.
+// The pixels of this thread, from (y, x) on, of an image that is read with a border. Pixels that are not in the buffer
+// have arbitrary values and are never used. `inside` promises that the buffer has the whole tile.
 template <int BORDER, class T, int R, int C>
 HS_FN void hs_load_part(const hs_plane<T>& in, int y, int x, bool inside, bool aligned, T v, T (&u)[R][C]) {
     if (inside) {
@@ -44,9 +42,9 @@ HS_FN void hs_continue_part(T* tile, int y0, int x0, int y, int x, int height, i
     __syncthreads();
 }
 
-// The pixels of this thread and what surrounds them, beside the corners as well if filters reach
-// there. `shown` has room for the first DOWN and the last UP rows of each of WARPS warps, or for all R
-// if these are fewer; it is another one in the next step.
+// The pixels of this thread and their surroundings, with corners if filters reach there. `shown` has space for the
+// first DOWN and the last UP rows of each of WARPS warps, or for all R if these are fewer; the next iteration uses
+// another one.
 template <int UP, int DOWN, int LEFT, int RIGHT, bool CORNERS, int WARPS, class T, int R, int C>
 HS_FN void hs_surround(T* shown, const T (&u)[R][C], T (&w)[UP + R + DOWN][LEFT + C + RIGHT]) {
     constexpr int SHOWN = hs_min_int(R, UP + DOWN), LAST = R > UP ? R - UP : 0;

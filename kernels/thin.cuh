@@ -1,5 +1,6 @@
-// Thinning, pass by pass until a round of two removes nothing; see horus_core::ops::thin. Beside the flag are two masks of bytes, the second of
-// which the first pass of a round writes, and the first of which the second pass writes. `hs_removed` has a bit for the neighbours of a pixel, of each pass.
+// Thinning, in rounds of two launches until a round removes nothing; see horus_core::ops::thin. Two masks of bytes
+// follow the flag: the first launch of a round writes the second mask, the second launch the first. For each launch,
+// `hs_removed` has a bit for each combination of a pixel's neighbours.
 
 HS_FN int hs_there(const unsigned char* row, int x, int width) { return x >= 0 && x < width ? row[x] : 0; }
 

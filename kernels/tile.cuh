@@ -1,5 +1,4 @@
-// Tiles of an input in shared memory, with borders resolved, so that code that reads them needs no
-// border handling.
+// Tiles of an input in shared memory, with borders resolved, so that code that reads them handles no borders.
 
 #ifdef HS_EMULATE
 template <int BYTES> HS_FN void hs_copy_async(void* shared, const void* global) { memcpy(shared, global, BYTES); }
@@ -26,8 +25,7 @@ template <class T> struct hs_element<T, false> {
     static __device__ __forceinline__ void copy(T* s, const T* g) { *s = *g; }
 };
 
-// ROWS x COLS elements inside the image, all of them held, from pixel (y0, x0) on: copied from a
-// plane ...
+// ROWS x COLS elements inside the image and in the buffer, from pixel (y0, x0) on: copied from a plane ...
 template <int ROWS, int COLS, int PITCH, int THREADS, class T>
 HS_FN void hs_fill_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligned) {
     constexpr int V = 16 / (int)sizeof(T), VECTORS = COLS / V;
@@ -48,7 +46,7 @@ HS_FN void hs_fill_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligne
     }
 }
 
-// ... or computed by a chain, which may hold fewer rows: those of its inputs.
+// ... or computed by a chain, which may have fewer rows: the rows of its inputs.
 template <int ROWS, int COLS, int PITCH, int THREADS, class CHAIN, class T>
 HS_FN void hs_fill_tile(T* s, const CHAIN& in, int y0, int x0, bool aligned) {
     constexpr int V = 16 / (int)sizeof(T), VECTORS = COLS / V, ITEMS = ROWS * VECTORS, AHEAD = CHAIN::AHEAD;
@@ -70,7 +68,7 @@ HS_FN void hs_fill_tile(T* s, const CHAIN& in, int y0, int x0, bool aligned) {
     }
 }
 
-// The V elements of an image from (y, x) on, with its borders. Those inside a row are one copy.
+// The V elements of an image from (y, x) on, with its borders. Elements inside a row are one copy.
 template <int BORDER_Y, int BORDER_X, int V, class T>
 HS_FN void hs_copy_edge(T* s, const hs_plane<T>& in, int y, int x, bool aligned, T v) {
     bool constant;
@@ -86,7 +84,7 @@ HS_FN void hs_copy_edge(T* s, const hs_plane<T>& in, int y, int x, bool aligned,
     }
 }
 
-// As hs_fill_tile, at an edge: of a plane ...
+// hs_fill_tile at an edge: of a plane ...
 template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH, int THREADS, class T>
 HS_FN void hs_fill_edge(T* s, const hs_plane<T>& in, int y0, int x0, bool aligned, T v) {
     constexpr int V = 16 / (int)sizeof(T), VECTORS = COLS / V;
@@ -108,9 +106,9 @@ HS_FN void hs_fill_edge(T* s, const CHAIN& in, int y0, int x0, bool, T v) {
     }
 }
 
-// Starts loading ROWS x COLS elements whose first is image pixel (y0, x0) into `s`. The caller
-// commits and waits. `aligned` promises that every row of the image begins at a multiple of 16
-// bytes; x0, COLS and PITCH are multiples of 16 bytes by construction.
+// Starts loading ROWS x COLS elements from image pixel (y0, x0) on into `s`. The caller commits and waits. `aligned`
+// promises that every row of the image begins at a multiple of 16 bytes; x0, COLS and PITCH are multiples of 16 bytes
+// by construction.
 template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH, int THREADS, class IMAGE, class T>
 HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v) {
     constexpr int V = 16 / (int)sizeof(T);
@@ -134,15 +132,14 @@ HS_FN u32 hs_high_product(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 HS_FN u32 hs_high_product(u32 a, u32 b) { return __umulhi(a, b); }
 #endif
 
-// As hs_load_tile, with a run-time size: filters of different reach share a binary.
+// hs_load_tile with a run-time size: filters of different reach share a binary.
 template <int BORDER_Y, int BORDER_X, int PITCH, int THREADS, class T>
 HS_FN void hs_load_loose_tile(T* s, const hs_plane<T>& in, int y0, int x0, int rows, int cols, bool aligned, T v) {
     constexpr int V = 16 / (int)sizeof(T);
     const int top = max(0, in.start), bottom = min(in.height, in.end);
     const bool inside = y0 >= top && y0 + rows <= bottom && x0 >= 0 && x0 + cols <= in.width;
     const int across = aligned ? cols / V : cols;
-    // i / across is the upper half of i * (2^32 / across, rounded up), exactly for as many elements
-    // as a tile has.
+    // i / across is the upper half of i * (2^32 / across, rounded up), exact for as many elements as a tile has.
     const u32 factor = 0xffffffffu / (u32)across + 1;
 #pragma unroll 1
     for (int i = threadIdx.x; i < rows * across; i += THREADS) {

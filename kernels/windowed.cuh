@@ -1,6 +1,6 @@
 // Means and variances of rectangles and ranks under footprints; see horus_core::ops::windowed.
 
-// The moments of some pixels, as horus_core::ops::windowed::Moments: added, those of both.
+// The moments of some pixels, equal to horus_core::ops::windowed::WindowMoments; adding joins two sets of pixels.
 struct hs_moments {
     f64 sum, apart, count;
     HS_FN_MEMBER hs_moments() {}
@@ -25,9 +25,9 @@ template <class R> HS_FN R hs_over(f64 sum, i64 count) { return hs_to<R>(count =
 template <class R> HS_FN R hs_over(i32 sum, i64 count) { return hs_over<R>((f64)sum, count); }
 template <class R> HS_FN R hs_over(const hs_moments& of, i64 count) { return hs_over<R>(of.apart, count); }
 
-// Sums of `k` values of each of `lines` lines, which are `apart` from each other, for `n` results
-// per line: by doubling, in `from` and `other`, lines of `pitch`, which are overwritten. Each
-// thread of a block of THREADS adds to its own results. All threads take part.
+// Sums of `k` values of each of `lines` lines, which are `apart` from each other, for `n` results per line. Adds by
+// doubling in `from` and `other`, lines of `pitch`, which are overwritten. Each thread of a block of THREADS adds to
+// its own results. All threads take part.
 template <int THREADS, class A>
 HS_FN void hs_add_up(A* from, A* other, int lines, int pitch, int apart, int k, int n, A* to, int to_pitch) {
     for (int power = 1, done = 0;; power *= 2) {
@@ -57,15 +57,14 @@ struct hs_reach {
     int up, down, left, right;
 };
 
-// The extent of an image, and the rows held by its buffer; the rows to compute, and the first row
-// of the result.
+// The extent of an image, and the rows in its buffer; the rows to compute, and the first row of the result.
 struct hs_around_rows {
     int height, width, start, end, row0, row1, out_start;
 };
 
-// The mean of `tall` x `wide` pixels, `up` of them above and `left` to the left, for a tile of HIGH
-// x BROAD pixels of the result, from rows that are added up FLIGHT at a time. Shared memory holds
-// two buffers of these, and two of the sums of rows.
+// The mean of `tall` x `wide` pixels, `up` of them above and `left` to the left, for a tile of HIGH x BROAD pixels of
+// the result. Rows are added FLIGHT at a time. Shared memory has two buffers for these rows, and two for the sums of
+// rows.
 template <class A, int BORDER, int THREADS, int HIGH, int BROAD, int FLIGHT, class T, class R>
 HS_FN void hs_box(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int left, int wide, T constant, i64 count,
                   int across, R* out) {
@@ -85,8 +84,8 @@ HS_FN void hs_box(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int
         __syncthreads();
         hs_add_up<THREADS>(a, b, flight, line, 1, wide, broad, sums + first * BROAD, BROAD);
     }
-    // Columns are added up as one line, including those beside the image; the row sums are
-    // consumed, so results overwrite the rows.
+    // Columns are added as one line, including columns beyond the image. The row sums are not read again, so results
+    // overwrite the rows.
     for (int i = threadIdx.x; i < rows * (BROAD - broad); i += THREADS) {
         const int l = i / (BROAD - broad), x = i - l * (BROAD - broad);
         sums[l * BROAD + broad + x] = (A)0;
@@ -99,8 +98,7 @@ HS_FN void hs_box(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int
     }
 }
 
-// The sum of `k` values in the same order, by one thread: sums of powers of two wait for their
-// neighbours.
+// The sum of `k` values in the same order, by one thread: sums of powers of two wait for their neighbours.
 template <class A, class F> HS_FN A hs_line_sum(int k, const F& value) {
     A total = (A)0;
     for (int power = 1, done = 0; power <= k && power > 0; power *= 2) {
@@ -118,8 +116,7 @@ template <class A, class F> HS_FN A hs_line_sum(int k, const F& value) {
     return total;
 }
 
-// The same mean where shared memory cannot hold a line, and variances: a thread adds up all pixels of
-// its rectangle.
+// hs_box where shared memory is too small for a line, and variances: a thread adds all pixels of its rectangle.
 template <class A, int BORDER, int THREADS, class T, class R>
 HS_FN void hs_box_alone(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int left, int wide, T constant, i64 count,
                         R* out) {
@@ -134,7 +131,7 @@ HS_FN void hs_box_alone(hs_plane<T> in, const hs_around_rows& p, int up, int tal
     out[hs_place(y, x, p.out_start, p.width)] = hs_over<R>(sum, count);
 }
 
-// Codes of 8 bits in the order of keys: those of bytes are their keys, others divide a range evenly.
+// Codes of 8 bits in the order of keys: codes of bytes are their keys, other codes divide a range evenly.
 template <class T> struct hs_codes {
     f32 lo, scale;
     HS_FN_MEMBER int of(T v) const {
@@ -144,15 +141,15 @@ template <class T> struct hs_codes {
     }
 };
 
-// A tile of codes in shared memory: that of pixel (y, x) of the image, with its border, at [(y - top) * pitch + x - left].
+// A tile of codes in shared memory: pixel (y, x) of the image, with its border, is at [(y - top) * pitch + x - left].
 struct hs_code_tile {
     const u8* codes;
     int top, left, pitch;
     HS_FN_MEMBER const u8* row(int y) const { return codes + (y - top) * pitch - left; }
 };
 
-// The keys of the pixels under a footprint of spans that have one code. Codes are compared four at a time; rows of the tile
-// begin at multiples of 4 bytes.
+// The keys of the pixels under a footprint of spans that have one code. Codes are compared four at a time; rows of the
+// tile begin at multiples of 4 bytes.
 template <int BORDER, class T> struct hs_keys_of_code {
     const hs_plane<T>& in;
     const hs_code_tile& tile;
@@ -205,8 +202,8 @@ template <int BORDER, class T> struct hs_keys_under {
     }
 };
 
-// The key of rank `place` among some. They share all bits above `shift` + 1 with `found`. Each pass
-// counts keys by two bits, and so determines two bits of the result.
+// The key of rank `place` among some keys, which share all bits above `shift` + 1 with `found`. Each iteration counts
+// keys by two bits, and so determines two bits of the result.
 template <class K, class KEYS> HS_FN K hs_rank_by_bits(u32 place, K found, int shift, const KEYS& keys) {
     for (found = found >> shift >> 2 << 2 << shift; shift >= 0; shift -= 2) {
         u32 with0 = 0, with1 = 0, with2 = 0;
@@ -248,10 +245,10 @@ template <class F> HS_FN void hs_each_code(const hs_code_tile& tile, const int* 
 static __device__ constexpr int HS_ALIKE = 32;
 
 // The pixels of rank `place` under a footprint of `spans`. Each thread walks down a column of at most `tall` pixels with a
-// histogram of codes, in counts of type C, from which `left` leave and into which `entered` enter at each step. The code in
-// which the rank falls is never far from that of the pixel above; the keys of this code are then ordered. The spans of all
-// three lists follow each other in the table. Shared memory holds histograms, keys, and the codes around the pixels of the
-// block.
+// histogram of codes, in counts of type C. At each pixel, the codes of `left` spans leave it and the codes of `entered`
+// spans enter. The code that contains the rank is never far from the code of the pixel above; the keys of this code are
+// then ordered. The spans of the three lists follow each other in the table. Shared memory has the histograms, the keys,
+// and the codes around the pixels of the block.
 template <int BORDER, int THREADS, class C, class T>
 HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, int count, int entered, int left, hs_reach reach,
                    u32 place, T constant, int across, int tall, int pitch, T* out) {
@@ -297,7 +294,7 @@ HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, in
     for (int c = 0; c < 256; ++c) counts[c * THREADS] = 0;
     __syncthreads();
     if (x >= p.width) return;
-    // The code of the pixel above, and the number of smaller ones.
+    // The code of the pixel above, and the number of smaller codes.
     int code = 0;
     u32 below = 0;
     for (int y = y0; y < y1; ++y) {
@@ -319,7 +316,7 @@ HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, in
         while (below + counts[code * THREADS] <= place) below += counts[code++ * THREADS];
         K found = (K)code;
         if (sizeof(T) > 1) {
-            // True if all pixels are in the image, and held.
+            // True if all pixels are in the image and in the buffer.
             const bool inside = x >= reach.left && x + reach.right < p.width && y - reach.up >= top && y + reach.down < bottom;
             const u32 rest = place - below, many = counts[code * THREADS];
             const hs_keys_of_code<BORDER, T> keys = {in, tile, spans, count, y, x, inside, constant, code};
@@ -351,7 +348,8 @@ HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, in
     }
 }
 
-// The same for footprints whose pixels are too many for such histograms, or too far apart for a tile. A block has HIGH x BROAD pixels.
+// hs_rank for footprints with too many pixels for such histograms, or too far apart for a tile. A block has HIGH x
+// BROAD pixels.
 template <int BORDER, int HIGH, int BROAD, class T>
 HS_FN void hs_rank_of_many(hs_plane<T> in, const hs_around_rows& p, const int* spans, int count, hs_reach reach, u32 place,
                            T constant, int across, T* out) {

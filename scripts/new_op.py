@@ -65,16 +65,16 @@ The row computes `|a|` so far. Left to do:
 
 PLAN = '''//! TODO: what it is.
 
-use super::describe::{{Group, Pattern, describe, description}};
-use super::footprint::{{Access, Reading, Rect}};
+use super::describe::{{OperationGroup, Pattern, describe, description}};
+use super::footprint::{{Access, InputRead, Rect}};
 use super::operation::{{
-    Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, stays,
+    Distribution, LaunchEffort, ImageExtent, Family, ImageOperation, Instance, SampleOperations, SampleImages, ensure, images, stays,
 }};
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
 describe! {{
-    {upper} = description("{name}", Group::Morphology, Pattern::WholeImage, "TODO: one line")
+    {upper} = description("{name}", OperationGroup::Morphology, Pattern::WholeImage, "TODO: one line")
         .details("TODO: formula and source.");
 }}
 
@@ -87,20 +87,20 @@ impl ImageOperation for {camel} {{
         "{name}"
     }}
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {{
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {{
         let [input] = images(inputs)?;
-        hold(input == output, || format!("it yields {{}}, wanted is {{}}", input.0, output.0))
+        ensure(input == output, || format!("it yields {{}}, wanted is {{}}", input.0, output.0))
     }}
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {{
-        Reading::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> InputRead {{
+        InputRead::whole(of)
     }}
 
     fn access(&self, _: usize) -> Access {{
         Access::Whole
     }}
 
-    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {{
+    fn position_map(&self, _: usize, from: Shape, to: Shape) -> Option<PositionMap> {{
         stays(from, to)
     }}
 
@@ -112,13 +112,13 @@ impl ImageOperation for {camel} {{
         Distribution::Whole
     }}
 
-    fn effort(&self, _: &[Extent], output: Extent, _: usize) -> Effort {{
-        Effort::of_rows(Family::Rank, output.0, output.0.height, 1.0)
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, _: usize) -> LaunchEffort {{
+        LaunchEffort::of_rows(Family::Rank, output.0, output.0.height, 1.0)
     }}
 }}
 
-impl Sampled for {camel} {{
-    fn samples(of: Sizes) -> Vec<Instance> {{
+impl SampleOperations for {camel} {{
+    fn samples(of: SampleImages) -> Vec<Instance> {{
         vec![Instance::of({camel}, &[of.plane], of.plane)]
     }}
 }}
@@ -126,14 +126,14 @@ impl Sampled for {camel} {{
 
 CPU = '''//! TODO: how it is computed.
 
-use super::{{CpuOperation, To, out, type_of, view}};
+use super::{{CpuOperation, OperationOutput, out, type_of, view}};
 use horus_base::dispatch;
 use horus_base::error::DeviceError;
 use horus_host::device::{{LaunchInput, Memory}};
 use horus_plan::ops::{camel};
 
 impl CpuOperation for {camel} {{
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {{
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {{
         dispatch!(type_of(inputs), T => {{
             let (input, out) = (view::<T>(inputs, 0)?, out::<T>(output)?);
             // TODO: this is the first pixel everywhere.
@@ -149,17 +149,17 @@ impl CpuOperation for {camel} {{
 DEFINITION = '''//! TODO: the definition, pixel by pixel and unlike how devices compute it.
 
 use super::kernel::HostImage;
-use super::{{Definition, Image}};
+use super::{{OperationDefinition, ReferenceImage}};
 use horus_base::dispatch;
 use horus_base::dtype::DType;
 use horus_base::shape::{{Shape, Window}};
 use horus_host::device::Geometry;
 use horus_plan::ops::{camel};
 
-impl Definition for {camel} {{
-    fn of_images(&self, inputs: &[&Image], (shape, dtype): (Shape, DType)) -> Image {{
+impl OperationDefinition for {camel} {{
+    fn of_images(&self, inputs: &[&ReferenceImage], (shape, dtype): (Shape, DType)) -> ReferenceImage {{
         // TODO
-        dispatch!(dtype, T => Image::from_fn(shape, |plane, y, x| inputs[0].at::<T>(plane, y, x)))
+        dispatch!(dtype, T => ReferenceImage::from_fn(shape, |plane, y, x| inputs[0].at::<T>(plane, y, x)))
     }}
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {{
@@ -179,20 +179,20 @@ use horus_core::error::DeviceError;
 use horus_core::ops::{camel};
 use horus_cuda_kernels::{upper};
 
-use super::cpp::{{Call, args, template}};
+use super::cpp::{{CppCall, args, template}};
 use super::fixed::program;
 use super::params::KernelParams;
-use super::{{CudaOperation, Generated, Limits, PRELUDE, Pointer, Shapes, blocks}};
+use super::{{CudaOperation, Generated, KernelLimits, PRELUDE, Pointer, Shapes, blocks}};
 
 impl CudaOperation for {camel} {{
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {{
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {{
         const THREADS: usize = 128;
         let (out, count) = (shapes.output, shapes.output.shape.len());
         let mut p = KernelParams::default();
         p.pointer(out.dtype.name(), "out", Pointer::Output {{ offset: 0 }});
         p.pointer(&format!("const {{}}", out.dtype.name()), "in", Pointer::Input {{ index: 0, offset: 0 }});
         p.int("count", count.cast_signed());
-        let call = Call::new("hs_{name}", template![THREADS], args!["p.out", "p.in", "p.count"]);
+        let call = CppCall::new("hs_{name}", template![THREADS], args!["p.out", "p.in", "p.count"]);
         let grid = [blocks(count.div_ceil(THREADS), "{name}")?, 1];
         Ok(program(&[PRELUDE, {upper}], &[call.into()], p, grid, THREADS, 0))
     }}

@@ -1,4 +1,4 @@
-//! Choice of a session's device, and the time of opening it.
+//! Choice of a session's devices, and when they are opened.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,10 @@ use horus_core::plan::work::ProgramWork;
 use horus_core::session::Chooser;
 use horus_core::settings::{DeviceChoice, ListedDevice};
 
-/// Freed host memory kept for reuse.
+/// Maximum bytes of freed host memory for reuse.
 const KEPT: usize = 2 << 30;
 
-/// The place of this rank on its node.
+/// The index of this rank on its node.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "ranks share GPUs alone"))]
 pub(crate) struct RankOnNode {
@@ -44,8 +44,8 @@ pub(crate) fn open(choice: &DeviceChoice, threads: Option<usize>, local: RankOnN
     Ok(device)
 }
 
-/// Opens several devices of this process at the same time, and logs them. The host's threads are
-/// divided among GPUs for their copies; those of a CPU compute meanwhile.
+/// Opens several devices of this process concurrently, and logs them. The host's threads are
+/// divided among the GPUs for copies, while the CPU device computes with its own.
 pub(crate) fn open_devices(lanes: &[ListedDevice], threads: Option<usize>) -> Result<Vec<Arc<dyn Device>>> {
     let mut named = Vec::new();
     for lane in lanes {
@@ -94,8 +94,8 @@ mod gpu {
         CudaDevice::count()
     }
 
-    /// The GPU of number `ordinal`, shared by all ranks of this node; by default one for this rank,
-    /// or, for a single rank, the one with the most free memory.
+    /// Opens GPU `ordinal`, which all ranks of this node share. The default is one GPU per rank;
+    /// for a single rank, the GPU with the most free memory.
     pub(super) fn open(
         ordinal: Option<usize>,
         threads: Option<usize>,
@@ -136,7 +136,7 @@ mod gpu {
     }
 }
 
-/// `true` once this process has opened a GPU: the next session then has its context at once.
+/// `true` once this process has opened a GPU: the next session reuses its context.
 static OPENED: AtomicBool = AtomicBool::new(false);
 
 /// The source of a session's device.
@@ -145,7 +145,7 @@ pub(crate) enum DeviceSource {
     Deferred(DeviceSelection),
 }
 
-/// The devices of a session that has chosen none yet.
+/// The device choice of a session that has not opened a device yet.
 pub(crate) struct DeviceSelection {
     choice: DeviceChoice,
     threads: Option<usize>,
@@ -156,8 +156,8 @@ pub(crate) struct DeviceSelection {
     opening: Mutex<Option<GpuOpening>>,
 }
 
-/// A GPU that is being opened. Its thread is joined: the process must not end inside a call of the
-/// driver.
+/// A GPU that is being opened. Its thread is joined, because the process must not end inside a
+/// driver call.
 struct GpuOpening(Option<JoinHandle<Result<Box<dyn Device>>>>);
 
 impl GpuOpening {
@@ -188,7 +188,8 @@ impl Drop for GpuOpening {
 }
 
 impl DeviceSelection {
-    /// The chosen device: open if that takes no time, if `eager`, or if there is no choice.
+    /// Chooses the device. It is opened now if that takes no time, if `eager`, or if there is no
+    /// choice.
     pub(crate) fn begin(
         choice: DeviceChoice,
         threads: Option<usize>,
@@ -279,12 +280,12 @@ impl Chooser for DeviceSelection {
         if self.choice != DeviceChoice::Auto || OPENED.load(Ordering::Relaxed) {
             return;
         }
-        // A byte of a file is a pixel at most, roughly.
+        // Roughly one pixel per byte of the file, at most.
         let work = ProgramWork { filtering: bytes as f64 * self.steps_per_pixel, ..ProgramWork::default() };
         let forecast = DeviceForecast::of(&work, &here::candidates(self.workers.threads()), 1, false);
         let mut opening = self.opening();
         if forecast.gpu < forecast.cpu && opening.is_none() {
-            // If no thread starts now, the GPU is opened when the device is chosen.
+            // If no thread can start, the GPU is opened when the device is chosen.
             *opening = GpuOpening::begin(&self.choice, self.threads, self.local).ok();
         }
     }

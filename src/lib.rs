@@ -21,25 +21,25 @@
 //! ```
 //! [`Session::new`] chooses the GPU or the CPU, whichever is predicted to finish the first
 //! evaluation sooner; [`Session::builder`] and the environment override it. `open` reads PNG, JPEG,
-//! TIFF, PNM, BMP, QOI, OpenEXR and npy as [`AnyImage`], whose pixels have the file's type. Most programs
-//! continue with `luminance`, one channel of `f32` in `0..=1`, or `to_unit`, all channels so;
-//! `save` takes `0..=1` back to the full range of the file. Pixels also come from slices and arrays
-//! ([`Image::from_slice`], [`Image::from_array`]) and go there ([`Image::to_vec`],
-//! [`Image::to_array`], [`Image::read_into`]); fastest from and to memory that a GPU reads and
-//! writes by itself ([`Pixels`](prelude::Pixels)).
+//! TIFF, PNM, BMP, QOI, OpenEXR and npy as [`AnyImage`], whose pixels have the file's type. Most
+//! programs continue with `luminance` (one channel of `f32` in `0..=1`) or `to_unit` (all channels
+//! in that range); `save` scales `0..=1` back to the full range of the file. Pixels also come from
+//! slices and arrays ([`Image::from_slice`], [`Image::from_array`]) and are copied to them
+//! ([`Image::to_vec`], [`Image::to_array`], [`Image::read_into`]). Memory that a GPU accesses
+//! directly is fastest ([`Pixels`](prelude::Pixels)).
 //!
 //! # Recording
 //! An [`Image`] is a handle on a value that has not been computed yet. Operators and methods only
-//! append to the session's program, take no time and leave their operands as they are, so `&image`
-//! lends an operand and `image` gives it away. Reading a value computes its dependencies, once:
-//! [`Image::save`], [`Image::to_vec`], [`Image::to_array`], [`Image::pixel`], [`Value::get`]. As
-//! the whole program is known by then, Horus fuses operations, shares common parts, and moves only
-//! the pixels that must move.
+//! append to the session's program. They take no time and do not change their operands, which may
+//! be borrowed (`&image`) or moved (`image`). Reading a value computes its dependencies, once:
+//! [`Image::save`], [`Image::to_vec`], [`Image::to_array`], [`Image::pixel`], [`Value::get`].
+//! Because the whole program is known by then, Horus fuses operations, shares common parts, and
+//! transfers only the pixels that are needed.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! let image = Image::worms(&session, 64, 96);
+//! let image = samples::worms(&session, 64, 96);
 //! let mut lines = Image::<f32>::zeros(&session, image.shape());
 //! for sigma in [1.0, 2.0] {
 //!     let across = image.gauss_xy(3.0, sigma, 0, 2);
@@ -55,14 +55,14 @@
 //! # Scalars, reductions, masks
 //! The other operand of a pixel operation is an image, a scalar, an array of one value per channel,
 //! or a reduction (a [`Value`]), which need not be evaluated first
-//! ([`Argument`](horus_core::image::Argument)). Extents of 1 broadcast: one channel combines with
-//! many, a row or a column with an image. Comparisons yield masks, `Image<bool>`, which combine by
-//! `& | ^ !`.
+//! ([`Argument`](horus_core::image::Argument)). Axes of length 1 broadcast: one channel combines
+//! with many, a row or a column with an image. Comparisons yield masks, `Image<bool>`, which
+//! combine by `& | ^ !`.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! # let image = Image::worms(&session, 64, 96);
+//! # let image = samples::worms(&session, 64, 96);
 //! let unit = (&image - image.min_value()) / (image.max_value() - image.min_value());
 //! let worms = unit.gt(0.5).opening(&Footprint::disc(1)); // morphology takes masks, too
 //! let (pixels, mean) = session.get_all((worms.count(), unit.over(&worms).mean()))?; // computed together
@@ -76,14 +76,14 @@
 //! # Borders
 //! Filters read beyond the edge of an image; the border mode ([`Border`]) defines the values there.
 //! Filters (`gauss`, `sobel`, `erode`, ...) mirror the image about its edge pixels
-//! ([`Border::Reflect101`]); what moves pixels (`rotate`, `translate`, `shift`, ...) leaves 0 where
-//! there is no source. [`Image::with_border`] chooses another border mode for the operation that
-//! is called on its result.
+//! ([`Border::Reflect101`]); operations that move pixels (`rotate`, `translate`, `shift`, ...)
+//! yield 0 where there is no source. [`Image::with_border`] sets the border mode for the next
+//! operation.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! # let image = Image::worms(&session, 64, 96);
+//! # let image = samples::worms(&session, 64, 96);
 //! let mirrored = image.gauss(2.0);
 //! let on_black = image.with_border(Border::Constant(0.0)).gauss(2.0);
 //! assert!(on_black.pixel((0, 0))? < mirrored.pixel((0, 0))?);
@@ -93,16 +93,16 @@
 //!
 //! # Errors
 //! Recording never fails. An invalid call, such as sizes that differ or a negative sigma, yields an
-//! image that carries its error, with the line of *your* program, and so does everything computed
-//! from it. Reading such an image returns that first error; [`Image::check`] returns it at any
-//! time. Only opening and reading return a [`Result`], so a program needs `?` only there. An error
-//! that is never read is logged as a warning. Warnings go to the program's logger (of the crate
-//! `log`), or to standard error if there is none.
+//! image that carries the error, with the line of *your* program. Everything computed from that
+//! image carries the error too. Reading such an image returns its first error; [`Image::check`]
+//! returns it at any time. Only opening and reading return a [`Result`], so a program needs `?`
+//! only there. An error that is never read is logged as a warning. Warnings go to the program's
+//! logger (crate `log`), or to standard error if there is none.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! # let image = Image::worms(&session, 64, 96);
+//! # let image = samples::worms(&session, 64, 96);
 //! let wrong = image.gauss(-1.0);
 //! let error = (wrong * 2.0).mean().get().unwrap_err();
 //! assert!(error.to_string().contains("sigma is -1; it must be positive and finite (at "));
@@ -112,25 +112,24 @@
 //!
 //! # When to evaluate
 //! [`Session::evaluate`](horus_core::session::Session::evaluate) computes every image that the
-//! program still holds. No result depends on it, and most programs never call it. Call it
+//! program still uses. No result depends on it, and most programs never call it. Call it
 //! - at the end of each iteration of a long loop that carries images on (`state = f(state, frame)`)
-//!   and saves or gets nothing in that iteration: pending operations keep the images alive that
-//!   they read;
+//!   and reads nothing: recorded operations keep their input images in memory;
 //! - before and after the code that you measure;
 //! - to get the errors of images that are never read.
 //!
-//! Drop unneeded images before, to save their computation.
+//! Drop unneeded images first; they are then not computed.
 //!
 //! # On many ranks
 //! With the feature `mpi`, `mpirun -n 4 program` runs the program on four ranks, each of which
-//! computes some rows of every image. All run the same program on the same values, so reading a
-//! value is collective: every rank calls it and gets the same result. Only rank 0 reads and writes
-//! files; printing is up to the program:
+//! computes some rows of every image. All run the same program on the same values. Reading a value
+//! is collective: every rank calls it and gets the same result. Only rank 0 reads and writes files;
+//! printing is up to the program:
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! # let image = Image::worms(&session, 64, 96);
+//! # let image = samples::worms(&session, 64, 96);
 //! let mean = image.mean().get()?; // on every rank
 //! if session.rank() == 0 {
 //!     println!("mean {mean:.3}");
@@ -144,14 +143,14 @@
 //! [dependencies]
 //! horus-image = { path = "../horus" } # where you cloned the repository
 //! ```
-//! - `cuda` (default): NVIDIA GPUs. It builds without CUDA; driver and NVRTC are loaded at run
-//!   time, and without them the CPU computes.
-//! - `mpi`: ranks under `mpirun`. Needs an MPI library and libclang to build.
-//! - `image`: pictures of the crate `image`, to and from [`AnyImage`].
+//! - `cuda` (default): NVIDIA GPUs. It builds without CUDA. Driver and NVRTC are loaded at run
+//!   time; without them the CPU computes.
+//! - `mpi`: ranks under `mpirun`. Requires an MPI library and libclang to build.
+//! - `image`: conversion between pictures of the crate `image` and [`AnyImage`].
 //!
-//! Build with `--release`: without optimisation the kernels of the CPU are some 75 times slower. To
-//! debug your own crate at full speed, let its `Cargo.toml` optimise its dependencies, without
-//! their debug information:
+//! Build with `--release`: without optimisation CPU kernels are about 75 times slower. To debug
+//! your own crate at full speed, let its `Cargo.toml` optimise its dependencies, without their
+//! debug information:
 //! ```toml
 //! [profile.dev.package."*"]
 //! opt-level = 3
@@ -159,11 +158,11 @@
 //! ```
 //!
 //! # Further reading
-//! [`Image`] and [`Value`] have all operations, with examples; [`filters`] the taps and footprints;
+//! [`Image`] and [`Value`] document all operations, with examples; [`filters`] taps and footprints;
 //! [`Builder`] and [`settings`] the settings; [`Session`] the state of a session (`stats`, `times`,
-//! `rank`). `examples/` in the repository has programs with their pictures, `docs/operations.md` and
-//! `docs/names.md` have the names of SciPy, OpenCV and imageproc beside those of Horus, and `ARCHITECTURE.md` explains how it
-//! works.
+//! `rank`). In the repository, `examples/` has programs with their pictures, `docs/operations.md`
+//! and `docs/names.md` list the equivalents in SciPy, OpenCV and imageproc, and `ARCHITECTURE.md`
+//! explains how Horus works.
 //!
 //! [`AnyImage`]: prelude::AnyImage
 //! [`Border`]: prelude::Border
@@ -195,18 +194,19 @@ pub use horus_core::image::Image;
 #[doc(inline)]
 pub use horus_core::io::AnyImage;
 /// The crate ndarray, version 0.17, whose types appear in signatures
-/// ([`Image::to_array`](prelude::Image::to_array)): use it from here, as arrays of other versions are other types.
+/// ([`Image::to_array`](prelude::Image::to_array)). Import it from here: arrays of other versions
+/// are different types.
 pub use horus_core::ndarray;
 pub use ranks::ranks;
 pub use session::{Builder, Session};
 
-/// Errors, down to those of the device.
+/// Errors of all layers, down to the device.
 pub mod error {
     #[doc(inline)]
     pub use horus_core::error::{Call, Cause, DeviceError, Error, MemoryBound, RecordedCall, Result, Site, SourceLine};
 }
 
-/// Pictures in files and in memory, and their targets, beyond the prelude.
+/// Items for pictures in files and in memory that are not in the prelude.
 pub mod io {
     #[doc(inline)]
     pub use horus_core::host::workers::Workers;
@@ -226,7 +226,7 @@ pub mod io {
     };
 }
 
-/// Many pictures in sequence: arguments and results of
+/// Many pictures in sequence: argument and result types of
 /// [`Session::series`](horus_core::session::Session::series).
 pub mod series {
     #[doc(inline)]
@@ -235,7 +235,7 @@ pub mod series {
     pub use horus_core::series::{Frames, Input, Item, Savable, Saved, Saves, Series};
 }
 
-/// Ranks that run one program together, for [`Builder::communicator`].
+/// Communicators between ranks, for [`Builder::communicator`].
 pub mod comm {
     #[doc(inline)]
     pub use horus_core::comm::threads::ThreadComm;
@@ -243,7 +243,7 @@ pub mod comm {
     pub use horus_core::comm::{CommError, Communicator, Parcel, PendingExchange, SingleRankComm};
 }
 
-/// Traits that bound methods, for generic code, and types that sessions return.
+/// Traits that bound generic code, and types that sessions return.
 pub mod types {
     #[doc(inline)]
     pub use horus_core::dtype::{Arithmetic, Element};
@@ -259,7 +259,7 @@ pub mod types {
     pub use horus_core::session::{Canceller, MemoryForecast, MemoryInUse, MemoryUse, Pending, SessionBuilder};
 }
 
-/// The names that programs need: `use horus::prelude::*`.
+/// The names that programs use: `use horus::prelude::*`.
 pub mod prelude {
     #[doc(inline)]
     pub use crate::session::{Builder, Session};

@@ -11,8 +11,8 @@ use horus_core::error::Result;
 const LAUNCHERS: [&str; 6] =
     ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE"];
 
-/// The ranks that this process belongs to: those of MPI, if a launcher such as `mpirun` started the
-/// process (and Horus was built with its feature `mpi`); else this process alone.
+/// Returns the ranks that this process belongs to: the MPI ranks if a launcher such as `mpirun`
+/// started it (and Horus was built with the feature `mpi`), else this process alone.
 ///
 /// Sessions call this themselves. A program calls it to know its rank before it opens a session.
 ///
@@ -45,7 +45,7 @@ fn under_launcher() -> Result<Arc<dyn Communicator>> {
     Ok(Arc::new(SingleRankComm))
 }
 
-/// Threads for a CPU device whose cores several ranks share.
+/// Number of threads for a CPU device when several ranks share its cores.
 pub(crate) fn share_of_cores(comm: &dyn Communicator) -> Option<usize> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     (comm.sharers() > 1).then(|| (cores / comm.sharers()).max(1))

@@ -14,35 +14,34 @@ use crate::devices::{DeviceSelection, DeviceSource, RankOnNode, open, open_devic
 use crate::{ranks, weights};
 
 /// An open session: it owns images and runs programs on its device. Cheap to clone.
-// Named like the core's session, to which it adds the choice among this machine's devices; users
-// see only this one.
+// Wraps the core's session and adds the choice of a device; users see only this type.
 #[derive(Clone, Debug)]
 pub struct Session(CoreSession);
 
 impl Session {
     /// Opens a session on the best available device: the GPU or the CPU, whichever is predicted to
     /// finish the first evaluated program sooner, including the start of a GPU. The choice is made
-    /// at the first evaluation, for the whole session and all ranks, and logged.
+    /// at the first evaluation, holds for the whole session and all ranks, and is logged.
     ///
-    /// Environment variables override it ([`settings`](crate::settings)). Collective: all ranks
-    /// must open sessions together.
+    /// Environment variables override the choice ([`settings`](crate::settings)). Collective: all
+    /// ranks open sessions together.
     ///
     /// # Errors
     /// [`Error::Config`] if the environment requests a device that does not exist. An unusable GPU
-    /// may be reported only by the first evaluation.
+    /// may only be reported by the first evaluation.
     pub fn new() -> Result<Session> {
         Session::builder().build()
     }
 
-    /// Settings for a session.
+    /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Ends the process with this status, as the last action of a program: device memory, kernels
-    /// and the driver's context are left to the system, which frees them faster than destructors
-    /// would. Destructors do not run, and other threads are stopped, so everything must have been
-    /// written before. Standard output is flushed; if that fails, the status is at least 1.
+    /// Ends the process with this status. The system frees device memory, kernels and the driver's
+    /// context, faster than destructors would. Destructors do not run and other threads stop, so
+    /// write all output before. Standard output is flushed; if that fails, the status is at least
+    /// 1.
     ///
     /// Under a launcher such as `mpirun` the session is closed first, and the process ends as with
     /// [`std::process::exit`], which finalises MPI.
@@ -86,7 +85,7 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Builder {
         let checked = settings::check();
-        // A GPU that cannot be opened is left alone by `auto`; this is no fault of the GPU.
+        // `auto` ignores a GPU that cannot be opened, but not an invalid setting.
         #[cfg(feature = "cuda")]
         let checked = checked.and_then(|()| horus_cuda::tuning::check());
         let (settings, environment) = match checked.and_then(|()| Settings::of_environment()) {
@@ -107,11 +106,11 @@ impl Builder {
         self
     }
 
-    /// Sets several devices of this process, each of which computes a strip of every image: `cpu`,
-    /// `cuda:N` or `cuda:all`. They share the host's memory, so each copies its strip from and to
-    /// the program's arrays. Rows are divided by the predicted speed of each device, or by
-    /// [`Builder::weights`], one per device. A program that is predicted to take less time on the
-    /// first device alone runs there. Not under `mpirun`.
+    /// Sets several devices of this process: `cpu`, `cuda:N` or `cuda:all`. Each computes a strip
+    /// of every image, and copies its strip from and to the program's arrays. Rows are divided by
+    /// the predicted speed of each device, or by [`Builder::weights`], one per device. A program
+    /// that is predicted to be faster on the first device alone runs there. Not available under
+    /// `mpirun`.
     ///
     /// ```
     /// # use horus::prelude::*;
@@ -133,9 +132,9 @@ impl Builder {
         self
     }
 
-    /// Opens the device immediately, and with `auto` a GPU if there is one: for measurements, and
-    /// for programs that do little at first and much later. Otherwise a GPU is opened in the
-    /// background until the first evaluation, which waits for it and reports errors.
+    /// Opens the device immediately, and with `auto` a GPU if there is one. Use it for
+    /// measurements, and for programs that do little at first and much later. By default a GPU is
+    /// opened in the background; the first evaluation waits for it and reports errors.
     pub fn eager(mut self, on: bool) -> Self {
         self.eager = on;
         self
@@ -155,8 +154,8 @@ impl Builder {
         self
     }
 
-    /// Sets the local rank, this rank's index among the ranks of its node, by which a GPU is chosen
-    /// if none is named (default: that of the communicator).
+    /// Sets this rank's index among the ranks of its node, which selects a GPU if none is named
+    /// (default: given by the communicator).
     pub fn rank_on_node(mut self, rank: usize) -> Self {
         self.rank_on_node = Some(rank);
         self

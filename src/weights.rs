@@ -11,7 +11,8 @@ use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::settings::{NodeWeights, WEIGHTS, Weights};
 
-/// The weight of each rank according to `given`: nodes are divided among their ranks in rank order.
+/// Returns the weight of each rank according to `given`: a node's weight is divided among its
+/// ranks, in rank order.
 pub(crate) fn rank_weights(
     given: &Weights,
     comm: &dyn Communicator,
@@ -28,7 +29,7 @@ pub(crate) fn rank_weights(
     }
 }
 
-/// The weight of each rank; rank `r` is on node `node_of[r]`.
+/// Returns the weight of each rank; rank `r` is on node `node_of[r]`.
 fn divide_among_ranks(given: &[NodeWeights], node_of: &[usize]) -> Result<Vec<f64>, String> {
     let count = node_of.iter().max().map_or(0, |n| n + 1);
     if given.len() != count {
@@ -76,11 +77,12 @@ pub(crate) fn device_weights(given: &Weights, devices: &[Arc<dyn Device>]) -> Re
     }
 }
 
-/// Least seconds of a fixed filter over several rounds, the first of which begins after `ready`.
+/// Returns the least time in seconds of a fixed filter over several rounds; the first begins after
+/// `ready`.
 fn measure_fastest(session: &Session, ready: impl FnOnce() -> Result<()>) -> Result<f64> {
     const SIZE: usize = 512;
     const ROUNDS: usize = 4;
-    let image = Image::<f32>::worms(session, SIZE, SIZE);
+    let image = samples::worms(session, SIZE, SIZE);
     ready()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -92,7 +94,8 @@ fn measure_fastest(session: &Session, ready: impl FnOnce() -> Result<()>) -> Res
     Ok(best)
 }
 
-/// The speed of each rank in a fixed filter; all measure at once because they will compute at once.
+/// Measures the speed of each rank in a fixed filter. All ranks measure concurrently, because they
+/// compute concurrently.
 fn measure_rank_weights(comm: &dyn Communicator, open: &dyn Fn() -> Result<Box<dyn Device>>) -> Result<Vec<f64>> {
     if comm.size() == 1 {
         return Ok(vec![1.0]);

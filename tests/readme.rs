@@ -23,7 +23,7 @@ fn its_program_is_the_example() {
 #[test]
 fn a_turn_of_its_loop_is_two_kernels() {
     let session = Session::builder().device("cpu").build().unwrap();
-    let image = Image::<f32>::worms(&session, 40, 50);
+    let image = samples::worms(&session, 40, 50);
     let mut lines = Image::<f32>::zeros(&session, image.shape());
     for theta in [0.0, 45.0, 90.0, 135.0] {
         let turned = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);

@@ -17,7 +17,7 @@ fn a_session_opens() {
     }
     let work = || -> Result<()> {
         let session = Session::new()?;
-        let image = Image::<f32>::worms(&session, 1024, 1024);
+        let image = samples::worms(&session, 1024, 1024);
         let kept = image.sqrt();
         session.evaluate()?;
         drop(image);

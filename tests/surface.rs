@@ -85,7 +85,7 @@ fn bounds_have_names() -> Result<()> {
 #[test]
 fn the_first_names_are_at_the_root() -> horus::Result<()> {
     let session = horus::Session::builder().device("cpu").build()?;
-    let image: horus::Image<f32> = horus::Image::worms(&session, 8, 8);
+    let image: horus::Image<f32> = horus::samples::worms(&session, 8, 8);
     let any = horus::AnyImage::F32(image);
     assert_eq!(any.shape().to_string(), "8x8");
     Ok(())
@@ -97,13 +97,13 @@ fn the_first_names_are_at_the_root() -> horus::Result<()> {
 fn a_program_of_mistakes() -> Result<()> {
     let Some(folder) = std::env::var_os("SURFACE_FOLDER").map(PathBuf::from) else { return Ok(()) };
     let session = Session::builder().device("cpu").build()?;
-    drop(Image::worms(&session, 8, 8).gauss(-1.0));
-    (Image::worms(&session, 8, 8) * 9.0).save(folder.join("bright.png"))?;
+    drop(samples::worms(&session, 8, 8).gauss(-1.0));
+    (samples::worms(&session, 8, 8) * 9.0).save(folder.join("bright.png"))?;
     Image::from_volume_fn(&session, 3, 4, 5, |z, y, x| (z + y + x) as u8).save(folder.join("pages.tif"))?;
     let _ = session.open(folder.join("pages.tif"))?;
     // EXIF data before the picture of a JPEG file: a directory of one entry, the maker of a camera.
     let noted = folder.join("noted.jpg");
-    Image::worms(&session, 8, 8).save(&noted)?;
+    samples::worms(&session, 8, 8).save(&noted)?;
     let jpeg = std::fs::read(&noted).expect("a file");
     let exif = b"\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x0f\x01\x02\0\x04\0\0\0Own\0\0\0\0\0";
     std::fs::write(&noted, [&jpeg[..2], exif, &jpeg[2..]].concat()).expect("a file");

@@ -77,7 +77,7 @@ fn pictures() -> Result<()> {
 
 fn lazy() -> Result<()> {
     let session = Session::new()?;
-    let image = Image::worms(&session, 64, 96);
+    let image = samples::worms(&session, 64, 96);
     let smooth = image.gauss(2.0);
     let edges = smooth.sobel(Axis::Columns).hypot(smooth.sobel(Axis::Rows));
     assert_eq!(session.stats().evaluations, 0);
@@ -116,7 +116,7 @@ fn borders() -> Result<()> {
 
 fn own() -> Result<()> {
     let session = Session::new()?;
-    let image = Image::worms(&session, 64, 96);
+    let image = samples::worms(&session, 64, 96);
     let knee = 0.5; // |v| if v < knee { v } else { knee + (v - knee) / 4.0 }
     let soft = image.lt(knee).select(&image, (&image - knee) * 0.25 + knee);
 
@@ -141,7 +141,7 @@ fn own() -> Result<()> {
 
 fn tolerance() -> Result<()> {
     let session = Session::new()?;
-    let image = Image::worms(&session, 300, 300);
+    let image = samples::worms(&session, 300, 300);
     let template = filters::gauss_2d(30.0, 7.0, 2.0, 0, 2); // 43x43 taps
     let near = image.within(1e-5).correlate(&template);
     let magnitude: f64 = template.taps().iter().map(|tap| tap.abs()).sum();
@@ -196,7 +196,7 @@ fn machines() -> Result<()> {
 
 fn tuning() -> Result<()> {
     let session = Session::new()?;
-    let image = Image::worms(&session, 256, 256);
+    let image = samples::worms(&session, 256, 256);
     session.evaluate()?;
     let start = Instant::now();
     let smooth = image.gauss(2.0);

@@ -1,9 +1,8 @@
 //! Three ways to find lines with oriented anisotropic Gaussians (thesis, section 2.4).
 //!
-//! All compute, over orientations and over scales `sigma_u` along and `sigma_v` across a line, the
-//! largest `|second derivative across the line / smoothed image| * sigma_u * sigma_v`. They differ
-//! in what they rotate: the image, the filter, or the directions along which the filter is
-//! decomposed. Images are scaled to `0..=1`.
+//! Over orientations and scales (`sigma_u` along a line, `sigma_v` across), all compute the largest `|second derivative
+//! across the line / smoothed image| * sigma_u * sigma_v`. They differ in what they rotate: the image, the filter, or
+//! the directions along which the filter is decomposed. Images are scaled to `0..=1`.
 
 use horus::prelude::*;
 
@@ -28,14 +27,13 @@ impl Default for Params {
 }
 
 impl Params {
-    /// The orientations in degrees: multiples of the step below 180.
+    /// The orientations in degrees: multiples of the angle below 180.
     pub fn orientations(&self) -> impl Iterator<Item = f64> {
         let step = self.theta_step;
         (0u32..).map(move |i| f64::from(i) * step).take_while(|theta| *theta < 180.0)
     }
 
-    /// Minimal multiply-adds per pixel: two separable filters for each orientation and scale,
-    /// within three sigma.
+    /// Fewest multiply-adds per pixel: two separable filters for each orientation and scale, within three sigma.
     pub fn steps_per_pixel(&self) -> f64 {
         let taps = |(su, sv): (f64, f64)| 2.0 * (2.0 * (3.0 * su.max(sv)).ceil() + 1.0);
         self.orientations().count() as f64 * self.scales().map(|s| 2.0 * taps(s)).sum::<f64>()
@@ -47,16 +45,15 @@ impl Params {
     }
 }
 
-/// A line detector: takes a one-channel image in `0..=1`, returns the line response, which carries
-/// an error if a scale is not positive and finite, or the step is not finite.
+/// A line detector from a one-channel image in `0..=1` to the line response. The response carries an error if a scale
+/// is not positive and finite, or the angle is not finite.
 pub type Detector = fn(&Image<f32>, &Params) -> Image<f32>;
 
-/// Rotates the image, reflected beyond its edges, filters along its axes, rotates the response back
-/// (Figure 2.1).
+/// Rotates the image, reflected beyond its edges, filters along its axes, and rotates the response back (Figure 2.1).
 pub fn convrot(image: &Image<f32>, params: &Params) -> Image<f32> {
     let mut result = Image::zeros(image.session(), image.shape());
     for theta in params.orientations() {
-        // With another border the frame of the picture would be its strongest line.
+        // With another border, the frame of the picture would be its strongest line.
         let rotated = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
         let mut contrast = Image::zeros(image.session(), image.shape());
         for (su, sv) in params.scales() {
@@ -85,8 +82,7 @@ pub fn conv2d(image: &Image<f32>, params: &Params) -> Image<f32> {
     result
 }
 
-/// Filters along and across the line, sampling the image between its pixels (Figure 2.7 with
-/// `gaussUV`).
+/// Filters along and across the line, with samples between the pixels of the image (Figure 2.7 with `gaussUV`).
 pub fn convuv(image: &Image<f32>, params: &Params) -> Image<f32> {
     let mut result = Image::zeros(image.session(), image.shape());
     for theta in params.orientations() {

@@ -1,8 +1,8 @@
-//! The line detectors of the thesis, the general command, and the frame around programs.
+//! The line detectors of the thesis, the general command `horus`, and the code that runs programs over pictures.
 //!
-//! [`detectors`] holds the algorithms, [`cli`] their options, [`command`] the general command and
-//! its operations, [`batch`] the frame around an operation on pictures: files, one or a series of
-//! them, progress, saving, the summary ([`report`]); [`execution`] the options of all programs.
+//! [`detectors`] has the algorithms, [`cli`] their options, [`command`] the general command and its operations.
+//! [`batch`] runs an operation on one picture or a series: files, progress, saving, the summary ([`report`]).
+//! [`execution`] has the options of all programs.
 //!
 //! The interface is for the programs of this repository, and not covered by semantic versioning.
 

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Runs shorter than this show no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Shows the steps of the running plan on a terminal.
+/// A progress bar for the steps of the running plan, on a terminal.
 pub(crate) struct Bar {
     started: Instant,
     enabled: bool,
@@ -18,8 +18,7 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// A bar that appears if `wanted`, stderr is a terminal, and the run takes longer than a
-    /// second.
+    /// A bar that appears if `wanted`, stderr is a terminal, and the run takes longer than a second.
     pub(crate) fn new(wanted: bool) -> Bar {
         Bar { started: Instant::now(), enabled: wanted && stderr().is_terminal(), bar: Mutex::new(None) }
     }
@@ -45,7 +44,7 @@ impl Bar {
     }
 }
 
-/// Shows the progress of a series on a terminal.
+/// A progress bar for a series, on a terminal.
 pub(crate) struct SeriesBar(Option<ProgressBar>);
 
 impl SeriesBar {

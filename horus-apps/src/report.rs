@@ -11,7 +11,7 @@ use horus_core::device::Compilation;
 use horus_core::host::streams::stdout_was_closed;
 use horus_core::plan::BusyTimes;
 
-/// Prints, and records failures to print.
+/// Prints, and remembers failures to print.
 #[derive(Default)]
 pub struct Printer {
     failure: Mutex<Option<io::Error>>,
@@ -29,7 +29,7 @@ impl Printer {
         Printer { is_stdout_taken: true, ..Printer::default() }
     }
 
-    /// Keeps the text of a plan, unless there are many: of a series, each picture has one.
+    /// Stores the text of a plan, unless there are many: each picture of a series has one.
     pub(crate) fn store_plan(&self, text: &str) {
         const MOST: usize = 192;
         let mut kept = self.plan_texts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,7 +38,7 @@ impl Printer {
         }
     }
 
-    /// The texts of plans that were kept.
+    /// The stored texts of plans.
     pub(crate) fn plan_texts(&self) -> Vec<String> {
         self.plan_texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -54,7 +54,7 @@ impl Printer {
 
     fn print_to(&self, to: &mut impl Write, text: &impl fmt::Display) {
         match writeln!(to, "{text}").and_then(|()| to.flush()) {
-            // A closed pipe behind stdout is not a failure of the run: the reader has read enough.
+            // A closed pipe on stdout is not a failure of the run: the reader has read enough.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => self.is_unread.store(true, Ordering::Relaxed),
             Err(e) => {
                 self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
@@ -68,8 +68,8 @@ impl Printer {
         self.is_unread.load(Ordering::Relaxed)
     }
 
-    /// Ends the process with this status where the system frees everything at once. Returns if
-    /// output is unread, which would be another error.
+    /// Ends the process with this status if the system then frees everything at once. Returns if nobody reads the
+    /// output, because flushing it would be another error.
     pub fn end_process(&self, session: Session, status: u8) {
         if !self.is_unread() {
             session.leave(status);
@@ -84,7 +84,7 @@ impl Printer {
     }
 }
 
-/// Fails if results that are printed would be lost.
+/// Fails if printed results would be lost.
 pub(crate) fn stdout_is_open() -> Result<(), String> {
     if stdout_was_closed() { Err("cannot print to stdout: it is closed".into()) } else { Ok(()) }
 }
@@ -153,7 +153,7 @@ impl Breakdown {
 pub struct ForecastComparison {
     /// Busy time of each part of the machine, by its own clock.
     pub measured: BusyTimes,
-    /// Host times, and the part spent on building kernels, which is not predicted.
+    /// Host times.
     pub times: Times,
     /// Time spent on building kernels.
     pub made: Duration,
@@ -207,8 +207,7 @@ impl fmt::Display for Breakdown {
     }
 }
 
-/// Two runs of one program, from file to file (thesis, section 2.5.3): the slower one first, as in
-/// its Table 2.2.
+/// Two runs of one program, from file to file (thesis, section 2.5.3): the slower one first, as in Table 2.2.
 pub(crate) struct RunComparison<'a> {
     /// Their devices.
     pub(crate) names: [String; 2],
@@ -270,7 +269,7 @@ impl fmt::Display for Summary<'_> {
     }
 }
 
-/// A picture's size and type, in words.
+/// The size and type of a picture, in words.
 pub(crate) fn describe_picture(shape: Shape, dtype: DType) -> String {
     let Shape { depth, height, width, channels, .. } = shape;
     let levels = if depth == 1 { String::new() } else { format!(" x {depth}") };

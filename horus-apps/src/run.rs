@@ -1,4 +1,4 @@
-//! The programs around the detectors, and exit codes of programs.
+//! The programs of the detectors, and exit codes of programs.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use crate::batch::{self, BatchJob, RunFiles};
 use crate::cli::DetectorArgs;
 use crate::detectors::Detector;
 
-/// The program `name` around `detector`; see [`batch::run`].
+/// Runs the program `name` with this `detector`; see [`batch::run`].
 pub fn run(name: &'static str, about: &'static str, detector: Detector) -> ExitCode {
     batch::run(job(name, about, detector, std::env::args_os()))
 }
@@ -30,7 +30,7 @@ pub fn exit_code(ended: std::result::Result<(), impl Display>) -> ExitCode {
 /// The job of a detector: `name` with the words of its command line, the first of which is the program.
 ///
 /// # Errors
-/// If the words are not understood.
+/// If the words are invalid.
 pub fn job(
     name: &'static str,
     about: &'static str,

@@ -1,20 +1,20 @@
-//! Hashes that are equal in all processes.
+//! Hashes that are the same in all processes.
 
 use std::hash::Hasher;
 
-/// A hash that is the same in every process (FNV-1a over words).
+/// A hash (FNV-1a over words) that is the same in every process.
 #[derive(Clone, Copy, Debug)]
 pub struct Digest(u64);
 
 impl Default for Digest {
-    /// The digest of nothing.
+    /// The digest of no data.
     fn default() -> Digest {
         Digest(0xcbf2_9ce4_8422_2325)
     }
 }
 
 impl Digest {
-    /// The digest of many bytes, in four chains that a processor computes side by side.
+    /// Hashes bytes in four chains, which a processor computes in parallel.
     pub fn of(bytes: &[u8]) -> u64 {
         let mut chains = [Digest::default(); 4];
         let (blocks, rest) = bytes.as_chunks::<32>();
@@ -30,11 +30,11 @@ impl Digest {
         all.0
     }
 
-    /// Adds a word.
+    /// Adds a word to the hash.
     #[inline]
     pub fn word(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        self.0 ^= self.0 >> 32; // words are wider than FNV's bytes: let their upper halves reach the lower
+        self.0 ^= self.0 >> 32; // words are wider than FNV's bytes: mixes upper halves into lower ones
     }
 }
 
@@ -44,7 +44,7 @@ impl Hasher for Digest {
         self.0
     }
 
-    // Numbers are words, as they would be byte by byte.
+    // A number is hashed as one word, not byte by byte.
     #[inline]
     fn write_u8(&mut self, word: u8) {
         self.word(u64::from(word));

@@ -1,4 +1,4 @@
-//! Errors: each names the operation, the cause and, for a call of the user, its source location.
+//! Errors. Each names the operation, the cause and, for a call of the user, its source location.
 
 use std::fmt;
 use std::panic::Location;
@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The place in the user's program where an operation was recorded.
 pub type Site = &'static Location<'static>;
 
-/// A call of the user's program: the method, as errors name it, and its place.
+/// A call in the user's program: the name of the method, as errors show it, and the place.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     /// The name of the method.
@@ -24,20 +24,21 @@ pub struct Call {
 }
 
 impl Call {
-    /// The call of a method that is `#[track_caller]`, made in it.
+    /// Makes the call of a `#[track_caller]` method; used inside that method.
     #[track_caller]
     pub fn of(op: &'static str) -> Call {
         Call { op, site: Location::caller() }
     }
 }
 
-/// The language in which messages name what their reader can change.
+/// The language of messages: how they name settings that their reader can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Audience {
     /// Source lines, and values in Rust (`Depth::Eight`). The default.
     Rust,
-    /// No source line, as it means nothing to the user of a program; options of the command line (`--depth 8`).
+    /// No source lines, which mean nothing to the user of a program; options of the command line (`--depth
+    /// 8`).
     Command,
     /// Arguments in Python (`depth=8`).
     Python,
@@ -66,9 +67,17 @@ impl Audience {
             Audience::Python => python,
         }
     }
+
+    /// The name of a method in messages: only Rust has types before methods (`Footprint::disc`).
+    pub fn method_name(self, op: &str) -> &str {
+        match self {
+            Audience::Rust => op,
+            Audience::Command | Audience::Python => op.rsplit("::").next().unwrap_or(op),
+        }
+    }
 }
 
-/// The end of a message: the call, for an audience that can act on it.
+/// The end of a message: the call, for an audience that can change it.
 pub struct CallSuffix<S>(pub S);
 
 impl<S: fmt::Display> fmt::Display for CallSuffix<S> {
@@ -80,8 +89,8 @@ impl<S: fmt::Display> fmt::Display for CallSuffix<S> {
     }
 }
 
-/// The call that recorded an operation, as errors show it: the line of the program in another
-/// language that made it, if known (`Handle::recorded_at`), else the call in Rust.
+/// The call that recorded an operation, as errors show it: the source line in another language if known
+/// (`Handle::recorded_at`), else the call in Rust.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedCall {
     /// The call in Rust.
@@ -105,7 +114,7 @@ impl From<Site> for RecordedCall {
     }
 }
 
-/// Equal if the call and the line are equal.
+/// Compares the call and the line.
 impl PartialEq for RecordedCall {
     fn eq(&self, other: &RecordedCall) -> bool {
         std::ptr::eq(self.site, other.site) && self.line == other.line
@@ -126,7 +135,7 @@ impl fmt::Display for RecordedCall {
 #[non_exhaustive]
 pub enum Error {
     /// Two images of an operation differ in size.
-    #[error("{op}: images differ in size, {left} and {right}{}", CallSuffix(*site))]
+    #[error("{}: images differ in size, {left} and {right}{}", Audience::now().method_name(op), CallSuffix(*site))]
     ShapeMismatch {
         /// The operation.
         op: &'static str,
@@ -138,7 +147,7 @@ pub enum Error {
         site: Site,
     },
     /// An image or a filter without elements.
-    #[error("{op}: size {shape} has no pixels{}", CallSuffix(*site))]
+    #[error("{}: size {shape} has no pixels{}", Audience::now().method_name(op), CallSuffix(*site))]
     Empty {
         /// The operation.
         op: &'static str,
@@ -148,17 +157,17 @@ pub enum Error {
         site: Site,
     },
     /// A parameter outside its domain.
-    #[error("{op}: {message}{}", CallSuffix(*site))]
+    #[error("{}: {message}{}", Audience::now().method_name(op), CallSuffix(*site))]
     Parameter {
         /// The operation.
         op: &'static str,
-        /// The parameter and its fault.
+        /// The parameter, and what is wrong with it.
         message: String,
         /// The user's call.
         site: Site,
     },
-    /// Images of two sessions in one operation.
-    #[error("{op}: the images belong to different sessions{}", CallSuffix(*site))]
+    /// An operation on images of two sessions.
+    #[error("{}: the images belong to different sessions{}", Audience::now().method_name(op), CallSuffix(*site))]
     ForeignImage {
         /// The operation.
         op: &'static str,
@@ -175,18 +184,18 @@ pub enum Error {
         /// The reason.
         cause: String,
     },
-    /// A setting (environment variable, builder, command line) that cannot be honoured.
+    /// An invalid setting (environment variable, builder, command line).
     #[error("{0}")]
     Config(String),
-    /// An earlier evaluation of this session panicked, or failed on one of several ranks: the
-    /// images that it held are lost.
+    /// An earlier evaluation of this session panicked, or failed on one of several ranks: its images are
+    /// lost.
     #[error("the session is unusable after an earlier error: {0}")]
     Lost(String),
     /// The evaluation was cancelled by `Canceller::cancel`, or its deadline passed.
     #[error("{0}")]
     Cancelled(Cause),
-    /// An observer or an explain sink made a request that cannot be served before the evaluation
-    /// that calls it returns.
+    /// An observer or an explain sink requested something that is possible only after the evaluation that
+    /// calls it returns.
     #[error(
         "{what} from within an observer or an explain sink: the session is evaluating; wait until that has returned"
     )]
@@ -194,8 +203,8 @@ pub enum Error {
         /// The request.
         what: &'static str,
     },
-    /// The session was opened before this process was forked: its threads and devices stayed with
-    /// the parent.
+    /// The process forked after it opened the session: the session's threads and devices stayed with the
+    /// parent.
     #[error(
         "{what} after a fork: the image's session belongs to the parent process, whose threads and devices this one does not have; \
          make the image in a session of this process, or start processes by \"spawn\""
@@ -204,8 +213,7 @@ pub enum Error {
         /// The request.
         what: &'static str,
     },
-    /// A failed evaluation had released an image that was no longer held but that recorded
-    /// operations still read.
+    /// A failed evaluation released an image that had no handle but that recorded operations still read.
     #[error("an image was lost in an evaluation that failed: {cause}{}", CallSuffix(site))]
     ImageLost {
         /// The call that recorded the image.
@@ -233,7 +241,7 @@ pub enum Error {
         /// The reason.
         cause: String,
     },
-    /// A pass over a program or its plan violated an invariant: a defect of Horus.
+    /// A pass violated an invariant of a program or a plan: a defect of Horus.
     #[error("internal error: after the pass `{pass}`: {cause}; please report this")]
     Pass {
         /// The name of the pass.
@@ -241,14 +249,14 @@ pub enum Error {
         /// The violated invariant.
         cause: String,
     },
-    /// A plan that would read stale data, caught before it ran: a defect of Horus.
+    /// A plan would have read stale data and was rejected before it ran: a defect of Horus.
     #[error("internal error: plan step {step} ({text}): {cause}; please report this")]
     Plan {
         /// Index of the step.
         step: usize,
         /// The step, as `--explain` prints it.
         text: String,
-        /// The fault.
+        /// What is wrong.
         cause: String,
     },
 }
@@ -297,8 +305,7 @@ pub enum DeviceError {
     OutOfMemory {
         /// The requested size.
         bytes: usize,
-        /// Bytes in use by this program, as counted by the allocator that refused; 0 if it does not
-        /// count.
+        /// Bytes in use by this program, as counted by the allocator that failed; 0 if it does not count.
         used: usize,
         /// The limit of the memory.
         bound: MemoryBound,
@@ -314,8 +321,8 @@ pub enum DeviceError {
     /// The driver, its run-time compiler or a library of its vendor reported an error.
     #[error("{0}")]
     Driver(String),
-    /// The arguments of a call do not match: a range outside its buffer, memory of another device,
-    /// images that a kernel cannot read. The call had no effect.
+    /// The arguments of a call do not match: a range outside its buffer, memory of another device, or images
+    /// that the kernel cannot read. The call had no effect.
     #[error("invalid argument: {0}")]
     Argument(String),
     /// A size exceeds what the device can address or launch.
@@ -329,7 +336,7 @@ pub enum DeviceError {
     Communication(#[from] CommError),
 }
 
-/// Limits of memory.
+/// A limit of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemoryBound {
@@ -354,23 +361,22 @@ pub enum MemoryBound {
         /// The limit is the default: most of the memory that was free.
         by_default: bool,
     },
-    /// A device created with a number of bytes.
+    /// The size with which a device was created.
     Device {
         /// The device's bytes.
         bytes: usize,
     },
-    /// Total bytes that an operation may read and write at once, on the smallest device of all
-    /// ranks.
+    /// Bytes that one operation may read and write at once, on the rank with the smallest device.
     Images {
         /// Bytes available for images.
         bytes: usize,
     },
-    /// This machine's memory, as the operating system grants it.
+    /// The memory of this machine that the operating system grants.
     Machine,
 }
 
 impl Error {
-    /// Returns `true` if memory ran out. If planning found that out, nothing was read or computed.
+    /// Returns `true` if memory ran out. If planning found that out, no data was read or computed.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self, Error::Device { source: DeviceError::OutOfMemory { .. }, .. })
     }
@@ -380,8 +386,8 @@ impl Error {
 const MIB: usize = 1 << 20;
 
 impl MemoryBound {
-    /// The limit of the host's memory that an error names for so many bytes beside those in use: whole MiB, and one more,
-    /// as blocks are somewhat larger.
+    /// The limit of host memory that an error suggests for `needed` bytes in addition to `used` bytes: whole
+    /// MiB, and one more because blocks are somewhat larger.
     #[doc(hidden)]
     pub const fn sufficient_limit(needed: usize, used: usize) -> usize {
         used.saturating_add(needed).div_ceil(MIB).saturating_add(1).saturating_mul(MIB)
@@ -429,6 +435,22 @@ impl CommError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_rust_reads_types_before_methods() {
+        for op in ["Footprint::disc", "horus::filters::Filter::dense", "gauss"] {
+            assert_eq!(Audience::Rust.method_name(op), op);
+            for audience in [Audience::Command, Audience::Python] {
+                let name = audience.method_name(op);
+                assert!(op.ends_with(name) && !name.is_empty() && !name.contains("::"), "{name}");
+            }
+        }
+        let words = |audience: Audience| audience.select_wording("Depth::Eight", "--depth 8", "depth=8");
+        assert_eq!(
+            [Audience::Rust, Audience::Command, Audience::Python].map(words),
+            ["Depth::Eight", "--depth 8", "depth=8"]
+        );
+    }
 
     #[test]
     fn what_main_returns_is_printed_as_the_message() {

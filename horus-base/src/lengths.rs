@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::position_map::PositionMap;
 
-/// The size of a pixel in micrometres: the distances of neighbouring levels, rows and columns.
+/// The size of a pixel in micrometres: the distances between neighbouring levels, rows and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PixelSize {
-    /// From a level to the next, if it is known.
+    /// From a level to the next, if known.
     pub levels: Option<f64>,
     /// From a row to the next.
     pub rows: f64,
@@ -16,8 +16,8 @@ pub struct PixelSize {
 }
 
 impl PixelSize {
-    /// From distances of levels, rows and columns; `None` unless those of rows and columns are positive
-    /// and finite.
+    /// The pixel size with these distances between levels, rows and columns; `None` unless the
+    /// distances between rows and columns are positive and finite.
     ///
     /// ```
     /// # use horus_base::lengths::PixelSize;
@@ -30,13 +30,13 @@ impl PixelSize {
         Some(PixelSize { levels, rows: rows?, columns: columns? })
     }
 
-    /// The distances of levels, rows and columns; 1 for that of levels if it is unknown.
+    /// The distances between levels, rows and columns; 1 for an unknown distance between levels.
     pub fn sides(&self) -> [f64; 3] {
         [self.levels.unwrap_or(1.0), self.rows, self.columns]
     }
 
-    /// The size of pixels that lie in an image of this one at `placed`; `None` if their rows are not
-    /// perpendicular to their columns.
+    /// The size of an image's pixels that `placed` maps into an image with this pixel size; `None` if rows
+    /// and columns are not perpendicular.
     #[must_use]
     pub fn mapped_by(&self, placed: &PositionMap) -> Option<PixelSize> {
         let [[xx, xy, _], [yx, yy, _]] = placed.rows();
@@ -44,8 +44,8 @@ impl PixelSize {
         Some(PixelSize { levels: self.levels, ..size })
     }
 
-    /// The size of pixels of which a level, a row and a column is so many levels, rows and columns of these; `None` if
-    /// they are not perpendicular to each other.
+    /// The size of pixels whose level, row and column directions are given in levels, rows and columns of
+    /// this pixel size; `None` if these directions are not perpendicular.
     #[must_use]
     pub fn across(&self, [z, y, x]: [[f64; 3]; 3]) -> Option<PixelSize> {
         let step = |k: usize| [z[k] * self.sides()[0], y[k] * self.rows, x[k] * self.columns];
@@ -58,7 +58,7 @@ impl PixelSize {
     }
 }
 
-/// Micrometres in a unit, by its name in OME-Zarr or its symbol in OME-XML.
+/// Micrometres in a unit, given by its name in OME-Zarr or its symbol in OME-XML.
 pub fn micrometres(unit: &str) -> Option<f64> {
     Some(match unit {
         "micrometer" | "micron" | "µm" | "μm" | "um" => 1.0,
@@ -74,7 +74,7 @@ pub fn micrometres(unit: &str) -> Option<f64> {
     })
 }
 
-/// The micrometres of a length with a unit; `None` if it is none.
+/// Parses a length with a unit, in micrometres; `None` if the text is not a length.
 ///
 /// ```
 /// # use horus_base::lengths::length;
@@ -91,7 +91,7 @@ pub fn length(text: &str) -> Option<f64> {
     let (at, _) = text.char_indices().find(|found| begins(*found))?;
     let (number, unit) = text.split_at(at);
     let number: f64 = number.parse().ok().filter(|n: &f64| n.is_finite())?;
-    // Nanometres are thousandths: a quotient of two exact numbers is rounded once.
+    // Nanometres are divided by 1000: a quotient of two exact numbers is rounded once.
     let scale = micrometres(unit.trim())?;
     Some(if scale < 1.0 { number / (1.0 / scale).round() } else { number * scale })
 }

@@ -1,6 +1,6 @@
-//! The foundation of all crates of Horus: pixel types and their arithmetic ([`dtype`]), sizes and
-//! border modes ([`shape`]), errors ([`error`]), hashes ([`digest`]), warnings, and settings of the
-//! environment ([`settings`]).
+//! The foundation of all crates of Horus: pixel types and their arithmetic ([`dtype`]), shapes and border
+//! modes ([`shape`]), errors ([`error`]), hashes ([`digest`]), warnings, and settings of the environment
+//! ([`settings`]).
 
 pub mod digest;
 pub mod dtype;

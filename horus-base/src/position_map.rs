@@ -1,7 +1,7 @@
-//! The place of a picture's pixels in the picture that it was made from.
+//! Affine maps from the pixels of a picture to the picture that it was made from.
 
-/// An affine map of positions, rows and columns counted from the centre of the first pixel: the place
-/// in the first picture of each pixel of the last. The default is the same place.
+/// An affine map from positions in the last picture to positions in the first, in rows and columns from the
+/// centre of the first pixel. The default is the identity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PositionMap([[f64; 3]; 2]);
 
@@ -18,12 +18,12 @@ impl PositionMap {
         PositionMap(rows)
     }
 
-    /// Pixels whose first is at this row and column.
+    /// The map of pixels that begin at this row and column.
     pub fn shifted(top: f64, left: f64) -> PositionMap {
         PositionMap([[1.0, 0.0, left], [0.0, 1.0, top]])
     }
 
-    /// Pixels that cover the same area, from so many rows and columns to so many others.
+    /// The map between two grids of pixels (rows, columns) that cover the same area.
     pub fn resized(from: (usize, usize), to: (usize, usize)) -> PositionMap {
         let step = |from: usize, to: usize| from as f64 / to as f64;
         let (y, x) = (step(from.0, to.0), step(from.1, to.1));
@@ -35,13 +35,13 @@ impl PositionMap {
         self.0
     }
 
-    /// The place of a row and a column.
+    /// The position of a row and a column.
     pub fn at(&self, y: f64, x: f64) -> (f64, f64) {
         let [[xx, xy, x0], [yx, yy, y0]] = self.0;
         (yx * x + yy * y + y0, xx * x + xy * y + x0)
     }
 
-    /// The place of pixels that lie at `next` in a picture that lies here.
+    /// The composition: `next` maps into a picture that this map maps further.
     #[must_use]
     pub fn then(&self, next: &PositionMap) -> PositionMap {
         let [[a, b, c], [d, e, f]] = self.0;
@@ -52,7 +52,7 @@ impl PositionMap {
         ])
     }
 
-    /// Returns `true` for the same place, up to a thousandth of a pixel in pictures of 100,000 rows:
+    /// Returns `true` if both maps agree within a thousandth of a pixel in pictures of 100,000 rows:
     /// positions of rotations are rounded.
     pub fn is_same_as(&self, other: &PositionMap) -> bool {
         self.0.as_flattened().iter().zip(other.0.as_flattened()).enumerate().all(|(i, (a, b))| {
@@ -61,33 +61,35 @@ impl PositionMap {
         })
     }
 
-    /// Returns `true` if every pixel is where it was.
+    /// Returns `true` if every pixel stays in place.
     pub fn is_identity(&self) -> bool {
         self.is_same_as(&PositionMap::default())
     }
 }
 
-/// How the pixels of a result are related to those of an image that it is computed from.
+/// The relation between the pixels of a result and those of an image that it is computed from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relation {
-    /// They lie there in its planes, and neighbouring levels are so many of its levels apart: 0 if one level is
-    /// repeated, `None` if the distance cannot be told.
+    /// A map within planes, and the distance of neighbouring levels in levels of the image: 0 if one level is
+    /// repeated, `None` if the distance is unknown.
     Mapped(PositionMap, Option<f64>),
-    /// They lie among its levels: per level, row and column of theirs, so many of its levels, rows and columns.
+    /// A map across levels: for each level, row and column of the result, the step in levels, rows and
+    /// columns of the image.
     Across([[f64; 3]; 3]),
-    /// They are other pixels, such as those of a reduction.
+    /// Unrelated pixels, such as the result of a reduction.
     Elsewhere,
-    /// It is a number, a row, a column or a table, which has a part in every pixel.
+    /// A number, a row, a column or a table, which affects every pixel.
     Broadcast,
 }
 
 impl Relation {
-    /// Every pixel is where it was.
+    /// The relation of pixels that stay in place.
     pub fn identity() -> Relation {
         Relation::Mapped(PositionMap::default(), Some(1.0))
     }
 
-    /// By an affine map from levels, rows and columns of the result to those of the image: its matrix and its offset.
+    /// The relation of an affine map (matrix and offset) from levels, rows and columns of the result to those
+    /// of the image.
     pub fn from_affine(matrix: [[f64; 3]; 3], offset: [f64; 3]) -> Relation {
         let [[zz, zy, zx], [yz, yy, yx], [xz, xy, xx]] = matrix;
         if [zy, zx, yz, xz] != [0.0; 4] {

@@ -1,4 +1,4 @@
-//! Extents, border modes and row windows.
+//! Shapes, regions, border modes and row windows.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,15 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 
-/// The extent of an image or a volume: levels, rows, columns and channels. It is [stored](Shape::stored) level by level and row
-/// by row, the channels of a pixel beside each other. Operations that need a channel by itself compute [planes](Shape::planes)
-/// of rows: the channels of level 0, then those of level 1, and so on.
+/// The shape of an image or a volume: levels, rows, columns and channels.
 ///
-/// It is written `height x width`, after the depth if that is not 1, before the channels if these
-/// are not 1: `42x480x640` is 42 levels of one channel, `480x640x3` is one level of three.
+/// Pixels are [stored](Shape::stored) level by level and row by row, with the channels of a pixel adjacent.
+/// Operations that read single channels compute [planes](Shape::planes) of rows: the channels of level 0,
+/// then those of level 1, and so on.
+///
+/// It is written `height x width`, with the depth in front unless it is 1, and the channels at the end unless
+/// they are 1: `42x480x640` is 42 levels of one channel, `480x640x3` is one level of three channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shape {
-    /// Number of levels (slices); 1 for an image.
+    /// Number of levels; 1 for an image.
     pub depth: usize,
     /// Number of rows.
     pub height: usize,
@@ -25,8 +27,8 @@ pub struct Shape {
     pub width: usize,
     /// Number of channels of each level, each in a plane of its own.
     pub channels: usize,
-    /// Number of samples of each pixel of a plane, which lie beside each other: 1, or of an image whose channels are
-    /// interleaved, which has one plane in each level, their number.
+    /// Number of adjacent samples of each pixel of a plane: 1, or the number of channels of an image with
+    /// interleaved channels, which has one plane per level.
     pub samples: usize,
 }
 
@@ -50,7 +52,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// The rectangle of `height` rows and `width` columns whose first pixel is at (`top`, `left`).
+    /// The rectangle of `height` rows and `width` columns with its first pixel at (`top`, `left`).
     pub const fn new(top: usize, left: usize, height: usize, width: usize) -> Region {
         Region { top, left, height, width }
     }
@@ -70,7 +72,7 @@ impl Region {
         self.left.saturating_add(self.width)
     }
 
-    /// Returns `true` if it has pixels, all inside an image of this shape.
+    /// Returns `true` if it has pixels and lies inside an image of this shape.
     pub const fn is_inside(self, shape: Shape) -> bool {
         self.height > 0 && self.width > 0 && self.bottom() <= shape.height && self.right() <= shape.width
     }
@@ -82,20 +84,17 @@ impl fmt::Display for Region {
     }
 }
 
-/// An axis of an image. A reduction over an axis leaves an extent of 1 along it.
+/// An axis of an image. A reduction over an axis leaves a length of 1 along it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
-    /// From row to row: over the rows, `height x width x channels` becomes `1 x width x channels`
-    /// (numpy's axis 0).
+    /// Reduction over rows: `height x width x channels` becomes `1 x width x channels` (NumPy's axis 0).
     Rows,
-    /// From column to column: over the columns, it becomes `height x 1 x channels` (numpy's axis
-    /// 1).
+    /// Reduction over columns: `height x width x channels` becomes `height x 1 x channels` (NumPy's axis 1).
     Columns,
-    /// From channel to channel: over the channels, it becomes `height x width x 1` (numpy's last
-    /// axis).
+    /// Reduction over channels: `height x width x channels` becomes `height x width x 1` (NumPy's last axis).
     Channels,
-    /// From level to level of a volume: over the levels, `depth x height x width x channels`
-    /// becomes `1 x height x width x channels` (numpy's axis 0 of four).
+    /// Reduction over levels: `depth x height x width x channels` becomes `1 x height x width x channels`
+    /// (NumPy's axis 0 of four).
     Depth,
 }
 
@@ -110,14 +109,14 @@ impl fmt::Display for Axis {
     }
 }
 
-/// Of one channel: height and width.
+/// The shape of one channel, from height and width.
 impl From<(usize, usize)> for Shape {
     fn from((height, width): (usize, usize)) -> Shape {
         Shape::new(height, width, 1)
     }
 }
 
-/// Of one channel: depth, height and width.
+/// The shape of one channel, from depth, height and width.
 impl From<(usize, usize, usize)> for Shape {
     fn from((depth, height, width): (usize, usize, usize)) -> Shape {
         Shape::volume(depth, height, width, 1)
@@ -125,7 +124,7 @@ impl From<(usize, usize, usize)> for Shape {
 }
 
 impl Shape {
-    /// The extent along an axis.
+    /// The length of an axis.
     pub const fn extent(self, axis: Axis) -> usize {
         match axis {
             Axis::Rows => self.height,
@@ -135,7 +134,7 @@ impl Shape {
         }
     }
 
-    /// The shape with another extent along an axis.
+    /// The shape with another length along an axis.
     #[must_use]
     pub const fn with_extent(mut self, axis: Axis, n: usize) -> Shape {
         match axis {
@@ -147,7 +146,7 @@ impl Shape {
         self
     }
 
-    /// The shape of an image, which has one level.
+    /// The shape of an image, with one level.
     pub const fn new(height: usize, width: usize, channels: usize) -> Shape {
         Shape { depth: 1, height, width, channels, samples: 1 }
     }
@@ -157,7 +156,7 @@ impl Shape {
         Shape { depth, height, width, channels, samples: 1 }
     }
 
-    /// The shape of the same image with its channels interleaved, as it may be already.
+    /// The shape of the same image with interleaved channels (unchanged if they are interleaved already).
     ///
     /// ```
     /// # use horus_core::shape::Shape;
@@ -176,19 +175,20 @@ impl Shape {
         Shape { channels: self.samples, samples: 1, ..self }
     }
 
-    /// The shape in which an image is stored: with its channels interleaved, as those of a single pixel are in either order.
+    /// The shape in which an image is stored: with interleaved channels, unless there is one pixel, whose
+    /// order is the same either way.
     #[must_use]
     pub const fn stored(self) -> Shape {
         if self.height * self.width == 1 { self } else { self.interleaved() }
     }
 
-    /// The shape of the same image with a plane for each channel, however its channels are stored.
+    /// The shape of the same image with a plane for each channel, whatever the storage.
     #[must_use]
     pub const fn planar(self) -> Shape {
         if self.samples == 1 { self } else { self.deinterleaved() }
     }
 
-    /// The shape of the same elements as pixels of one sample.
+    /// The shape of the same elements as pixels of one sample each.
     #[must_use]
     pub const fn flat(self) -> Shape {
         Shape { width: self.line(), samples: 1, ..self }
@@ -204,19 +204,19 @@ impl Shape {
         self.samples * dtype.size()
     }
 
-    /// Number of planes: a plane holds the rows of one channel of one level. Plane `z * channels +
-    /// c` is channel `c` of level `z`.
+    /// Number of planes. A plane holds the rows of one channel of one level: plane `z * channels + c` is
+    /// channel `c` of level `z`.
     pub const fn planes(self) -> usize {
         self.depth * self.channels
     }
 
-    /// The shape to which both broadcast (an extent of 1 is repeated), if any.
+    /// The shape to which both broadcast (an axis of length 1 is repeated), if any.
     ///
     /// ```
     /// # use horus_core::{self as horus, prelude::*};
-    /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(1, 5, 3)), Some(Shape::new(4, 5, 3)));
-    /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(2, 5, 1)), None);
-    /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::volume(7, 1, 1, 1)), Some(Shape::volume(7, 4, 5, 1)));
+    /// assert_eq!(Shape::new(4, 5, 1).broadcast(Shape::new(1, 5, 3)), Some(Shape::new(4, 5, 3)));
+    /// assert_eq!(Shape::new(4, 5, 1).broadcast(Shape::new(2, 5, 1)), None);
+    /// assert_eq!(Shape::new(4, 5, 1).broadcast(Shape::volume(7, 1, 1, 1)), Some(Shape::volume(7, 4, 5, 1)));
     /// ```
     pub fn broadcast(self, other: Shape) -> Option<Shape> {
         let meet = |a: usize, b: usize| if a == b || b == 1 { Some(a) } else { (a == 1).then_some(b) };
@@ -236,7 +236,7 @@ impl Shape {
         self.area() * self.planes() * self.samples
     }
 
-    /// Returns `true` if any extent is zero.
+    /// Returns `true` if the length of any axis is zero.
     pub const fn is_empty(self) -> bool {
         self.height == 0 || self.width == 0 || self.depth == 0 || self.channels == 0 || self.samples == 0
     }
@@ -258,9 +258,8 @@ impl fmt::Display for Shape {
     }
 }
 
-/// The border mode: the pixels that an operation reads beyond the edge of an image. Letters show a
-/// row `abcd` and the pixels read around it. Constants are equal if their bits are, so that NaN
-/// equals itself.
+/// The border mode: the pixels that an operation reads beyond the edge of an image. Letters show a row `abcd`
+/// and the pixels read around it. Constants are compared by bits, so that NaN equals itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Border {
     /// `dcb|abcd|cba`: mirrored about the centre of the edge pixel (scipy `mirror`, OpenCV
@@ -273,8 +272,8 @@ pub enum Border {
     Replicate,
     /// `bcd|abcd|abc`: periodic (scipy `grid-wrap`).
     Wrap,
-    /// `vvv|abcd|vvv`: a constant, converted to the image's type (scipy `grid-constant`). Exact for
-    /// every element type.
+    /// `vvv|abcd|vvv`: a constant, converted to the image's type (scipy `grid-constant`). Exact for every
+    /// element type.
     Constant(f64),
 }
 
@@ -293,12 +292,12 @@ impl Hash for Border {
 }
 
 impl Border {
-    /// Every mode, constants being `value`: for sweeps.
+    /// All modes, with the constant `value`: for tests of every mode.
     pub const fn all(value: f64) -> [Border; 5] {
         [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(value)]
     }
 
-    /// Its name in lower case; for a constant, without the value.
+    /// The name in lower case, without the value of a constant.
     pub const fn name(self) -> &'static str {
         match self {
             Border::Reflect101 => "reflect101",
@@ -309,8 +308,8 @@ impl Border {
         }
     }
 
-    /// Maps coordinate `i` of a line of `n > 0` pixels to the pixel that is read there, or to
-    /// `None` for the constant.
+    /// Maps coordinate `i` of a line of `n > 0` pixels to the pixel that is read there, or to `None` for the
+    /// constant.
     #[inline]
     pub fn map(self, i: isize, n: usize) -> Option<usize> {
         let len = n.cast_signed();
@@ -323,7 +322,7 @@ impl Border {
             Border::Wrap => i.rem_euclid(len),
             Border::Reflect101 if n == 1 => 0,
             Border::Reflect | Border::Reflect101 => {
-                // One reflection usually suffices, and avoids the division.
+                // One reflection usually suffices and avoids the division.
                 let edge = isize::from(self == Border::Reflect);
                 let once = if i < 0 { -edge - i } else { 2 * len - 2 + edge - i };
                 if (0..len).contains(&once) {
@@ -337,8 +336,8 @@ impl Border {
         Some(inside.cast_unsigned())
     }
 
-    /// As [`map`](Border::map), of a line of `n` elements of pixels of `samples` samples: the element of the pixel that is
-    /// read there which has the same place in it.
+    /// Maps element `i` of a line of `n` elements, in pixels of `samples` samples, to the same sample of the
+    /// pixel that [`map`](Border::map) gives.
     #[inline]
     pub fn map_sample(self, i: isize, n: usize, samples: usize) -> Option<usize> {
         if (0..n.cast_signed()).contains(&i) {
@@ -374,11 +373,10 @@ impl fmt::Display for Border {
     }
 }
 
-/// The rows of an image that a local buffer holds, `start..end`.
+/// The rows `start..end` of an image that a local buffer holds.
 ///
-/// Rows `0..height` are the image's own. A window may reach beyond them only to hold *wrapped*
-/// rows: virtual row `y` then holds a copy of row `y mod height`, and is read by operations with
-/// [`Border::Wrap`] alone.
+/// Rows `0..height` are the image's own. A window reaches beyond them only for *wrapped* rows: virtual row
+/// `y` then holds a copy of row `y mod height`. Only operations with [`Border::Wrap`] read such rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     /// First row.
@@ -413,17 +411,17 @@ impl Window {
         self.end <= self.start
     }
 
-    /// Returns `true` if row `y` is held.
+    /// Returns `true` if row `y` is in the window.
     pub const fn contains(self, y: isize) -> bool {
         self.start <= y && y < self.end
     }
 
-    /// Returns `true` if every row of `other` is held.
+    /// Returns `true` if every row of `other` is in the window.
     pub const fn covers(self, other: Window) -> bool {
         other.is_empty() || (self.start <= other.start && other.end <= self.end)
     }
 
-    /// Grown by `top` and `bottom` rows (an empty window stays empty).
+    /// The window grown by `top` and `bottom` rows (an empty window stays empty).
     pub const fn grown(self, top: usize, bottom: usize) -> Window {
         if self.is_empty() {
             return self;
@@ -437,13 +435,13 @@ impl Window {
         Window::new(self.start.clamp(0, h), self.end.clamp(0, h))
     }
 
-    /// The rows held by both.
+    /// The rows in both windows.
     pub fn intersect(self, other: Window) -> Window {
         let start = self.start.max(other.start);
         Window::new(start, self.end.min(other.end).max(start))
     }
 
-    /// The smallest window holding both (an empty one adds nothing).
+    /// The smallest window that contains both (an empty one adds nothing).
     pub fn union(self, other: Window) -> Window {
         if self.is_empty() {
             other

@@ -1,13 +1,13 @@
-//! Warnings: to the program's logger, or to standard error where it has none.
+//! Warnings, sent to the program's logger, or to standard error if it has none.
 //!
-//! A library installs no logger, as the program could then not install its own. Without one the
+//! A library installs no logger because the program could then not install its own. Without a logger the
 //! crate `log` drops all messages, including errors that were never checked.
 
 use std::fmt;
 use std::io::Write;
 
-/// Warns, with the arguments of [`format!`]: `log::warn!` if the program has a logger, else a line
-/// on standard error.
+/// Warns, with the arguments of [`format!`]: by `log::warn!` if the program has a logger, else by a line on
+/// standard error.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! warn {
@@ -25,15 +25,15 @@ pub fn emit_warning(module: &'static str, message: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints a line to standard error in one write: ranks share it, and `eprintln` writes in pieces.
+/// Prints a line to standard error in one write: ranks share standard error, and `eprintln` writes in pieces.
 #[doc(hidden)]
 pub fn print(line: fmt::Arguments<'_>) {
     // A closed pipe is not an error.
     drop(std::io::stderr().write_all(plain(&format!("{line}\n")).as_bytes()));
 }
 
-/// The text with control characters, other than ends of lines and tabs, escaped as in Rust: it may quote a file, and a terminal
-/// takes them as orders.
+/// The text with control characters, except line ends and tabs, escaped as in Rust: text from a file could
+/// otherwise control a terminal.
 #[doc(hidden)]
 pub fn plain(text: &str) -> String {
     let is_order = |c: char| c.is_control() && !['\n', '\t'].contains(&c);
@@ -41,9 +41,8 @@ pub fn plain(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// Returns `true` if the program installed a logger. Until then, the level is `Off` and the logger
-/// is a unit type of the crate `log`; a logger that was installed and then switched off is not a
-/// unit type.
+/// Returns `true` if the program installed a logger. Until then the level is `Off` and the logger is a unit
+/// type of the crate `log`. A logger that was installed and then switched off is not a unit type.
 fn has_logger(logger: &dyn log::Log, level: log::LevelFilter) -> bool {
     level != log::LevelFilter::Off || size_of_val(logger) > 0
 }

@@ -1,21 +1,16 @@
-//! The device-independent core of Horus. Its modules are stages that a program passes through, in
-//! this order; those independent of sessions come from other crates (`horus-base`, `horus-plan`,
-//! `horus-host`, `horus-cpu`, `horus-files`):
+//! The device-independent core of Horus. A program goes through its modules in this order; modules
+//! that do not use a session come from `horus-base`, `horus-plan`, `horus-host`, `horus-cpu` and
+//! `horus-files`. `ARCHITECTURE.md` in the repository describes the whole.
 //!
-//! - [`image`], [`io`], [`filters`] and [`series`] are the user's interface: methods validate and
-//!   record.
-//! - [`record`] keeps recorded operations whose results can still be observed; [`ops`] defines each
-//!   operation, in tables.
-//! - [`region`] restricts a program to parts of its results, computed from parts of its sources.
-//! - [`optimize`] turns the graph of operations into a graph of kernels, both of which are in
-//!   [`ir`].
-//! - [`plan`] decides, with state machines, on the placement and transfers of images; its plans are
-//!   checked. It is pure.
-//! - [`execute`] carries plans out, on a [`device`] and a communicator ([`comm`]); [`cpu`] computes
-//!   on the [`host`].
-//! - [`session`] connects the stages; the oracle of `horus-testing` checks all of it.
-//!
-//! `ARCHITECTURE.md` in the repository describes the whole.
+//! - [`image`], [`io`], [`filters`], [`series`]: the user's interface, which validates and records.
+//! - [`record`]: recorded operations whose results can still be read; [`ops`]: the tables of
+//!   operations.
+//! - [`region`]: programs restricted to regions of their results.
+//! - [`optimize`]: from the graph of operations to the graph of kernels (both in [`ir`]).
+//! - [`plan`]: placement and transfers of images; pure, and its plans are checked.
+//! - [`execute`]: runs plans on a [`device`] and a communicator ([`comm`]); [`cpu`]: computes on
+//!   the [`host`].
+//! - [`session`]: connects the stages.
 
 // The documentation lists methods in the order of modules: those for files come first.
 pub mod io;
@@ -35,7 +30,7 @@ pub mod prelude;
 
 #[doc(hidden)]
 pub use horus_base::position_map;
-// The modules of the crates below.
+// Modules of the lower crates.
 pub use horus_base::{
     digest, dispatch, dispatch_float, dispatch_narrow, dtype, error, lengths, numeric_types, settings, shape, warn,
     warning,
@@ -45,5 +40,5 @@ pub use horus_host as host;
 pub use horus_host::{comm, device};
 pub use horus_plan::{filters, implementation, ir, ops, optimize, plan, record, region, whole_operations};
 
-/// The crate whose types appear in signatures.
+/// The crate ndarray, whose types appear in signatures.
 pub use ndarray;

@@ -1,12 +1,13 @@
-//! The imports of a program. The crate `horus` adds its session, which chooses a device; examples
-//! here compile with this one's.
+//! The imports of a program. The crate `horus` replaces the session by one that chooses a device;
+//! the examples of this crate use this prelude.
 
 pub use crate::dtype::{DType, Float, Pixel, Scalar};
 pub use crate::error::{Error, Result};
 pub use crate::execute::trace::Times;
 pub use crate::filters::{self, Footprint};
 pub use crate::image::{
-    Colour, Ending, Image, Iterated, MovingWindow, Norm, Pixels, Rank, Taps, Until, Value, hough_line, thin, watershed,
+    Colour, Ending, Image, Iterated, MovingWindow, Norm, Pixels, Rank, Taps, Until, Value, hough_line, samples, thin,
+    watershed,
 };
 pub use crate::io::{AnyImage, Clipping, Compression, Depth, Downsampling, OpenOptions, SaveOptions, Scale, Scaling};
 pub use crate::ops::components::Connectivity;

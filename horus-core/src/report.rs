@@ -1,4 +1,5 @@
-//! A page about a session: plans, times predicted and measured, memory, and transfers with their reasons.
+//! An HTML report of a session: plans, predicted and measured times, memory, and transfers with
+//! their reasons.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -10,16 +11,16 @@ use crate::error::Result;
 use crate::plan::BusyTimes;
 use crate::session::{MemoryInUse, Session};
 
-/// Spans that are drawn, at most: the longest.
+/// Maximum number of spans that are drawn, the longest first.
 const MOST: usize = 4000;
-/// Width of the timeline beside the names of its rows, in pixels.
+/// Width of the timeline without the row names, in pixels.
 const WIDTH: f64 = 1000.0;
-/// Width of the names.
+/// Width of the row names.
 const NAMES: f64 = 190.0;
 /// Height of a row.
 const ROW: f64 = 18.0;
 
-/// Steps of a plan that move pixels, as `--explain` names them.
+/// Plan steps that transfer pixels, as named by `--explain`.
 const MOVES: [&str; 14] = [
     "upload",
     "map",
@@ -38,9 +39,11 @@ const MOVES: [&str; 14] = [
 ];
 
 impl Session {
-    /// A self-contained page of HTML: the time of each part of the machine and a timeline, predicted beside measured, the memory, the
-    /// transfers of each plan with their reasons, and these `plans`, which [`SessionBuilder::explain`](crate::session::SessionBuilder::explain)
-    /// passed on. On rank 0; `None` on other ranks. Needs [`SessionBuilder::trace`](crate::session::SessionBuilder::trace). Collective.
+    /// Returns a self-contained HTML page on rank 0, and `None` on other ranks. It shows the
+    /// predicted and measured time of each part of the machine, a timeline, the memory, and the
+    /// transfers of each plan with their reasons. `plans` are the texts that
+    /// [`SessionBuilder::explain`](crate::session::SessionBuilder::explain) passed to its callback.
+    /// Requires [`SessionBuilder::trace`](crate::session::SessionBuilder::trace). Collective.
     ///
     /// ```
     /// # use std::sync::{Arc, Mutex};
@@ -49,7 +52,7 @@ impl Session {
     /// let told = Arc::clone(&plans);
     /// let builder = Session::on(Box::new(CpuDevice::new(None)?)).trace(true);
     /// let session = builder.explain(move |text| told.lock().unwrap().push(text.to_owned())).build()?;
-    /// Image::worms(&session, 64, 64).gauss(1.0).to_vec()?;
+    /// samples::worms(&session, 64, 64).gauss(1.0).to_vec()?;
     /// let page = session.report("worms", &plans.lock().unwrap())?.expect("the only rank");
     /// assert!(page.starts_with("<!DOCTYPE html>") && page.contains("row 1x7 + correlate 7x1"));
     /// # Ok::<(), horus_core::error::Error>(())
@@ -108,7 +111,7 @@ svg text { font: 11px sans-serif; }
 </style>
 ";
 
-/// A text in HTML.
+/// Text escaped for HTML.
 struct Text<'a>(&'a str);
 
 impl fmt::Display for Text<'_> {
@@ -144,7 +147,7 @@ fn in_use(name: &str, memory: &MemoryInUse) -> String {
     format!("<tr><td>{name}<td class=n>{now}<td class=n>{peak}<td class=n>{kept}\n")
 }
 
-/// The steps of plans that move pixels, with their reasons.
+/// The transfers in `plans`, with their reasons.
 fn moves(plans: &[String]) -> String {
     let mut text =
         "<h2>Transfers and their reasons</h2>\n<table><tr><th>plan<th>step<th><th>image<th>size<th>reason\n".to_owned();
@@ -183,7 +186,7 @@ struct TimelineSpan<'a> {
     row: (u64, u64),
 }
 
-/// The spans of a trace, a row for each queue of each rank, and those of the predictions below.
+/// Draws the spans of a trace, one row per queue of each rank, above the predicted spans.
 fn timeline(trace: &str) -> String {
     let parsed: Value = serde_json::from_str(trace).unwrap_or_default();
     let events = parsed["traceEvents"].as_array().map_or(&[][..], Vec::as_slice);

@@ -178,7 +178,7 @@ fn connected() -> SimulatedDevice<CpuDevice> {
 fn programs_get_the_same_pixels_in_every_way_of_gathering() {
     let folder = tempfile::tempdir().unwrap();
     let result = |session: &Session| {
-        let picture: Handle<f32> = Handle::worms(session, 900, 700);
+        let picture: Handle<f32> = samples::worms(session, 900, 700);
         let smooth = picture.gauss(2.0);
         smooth.rotate(30.0, Interpolation::Bilinear).max(&smooth)
     };
@@ -213,7 +213,7 @@ fn a_device_that_fails_on_the_way_ends_all_ranks() {
             let ended = ThreadComm::run(ranks, |comm| {
                 let (rank, (device, fault)) = (comm.rank(), FaultyDevice::new(connected()));
                 let session = session(comm, Box::new(device));
-                let smooth: Handle<f32> = Handle::worms(&session, 100, 70).gauss(2.0);
+                let smooth: Handle<f32> = samples::worms(&session, 100, 70).gauss(2.0);
                 if rank == failing {
                     fault.fail_after(call);
                 }

@@ -1,10 +1,9 @@
-//! Linear filters of bytes by whole taps, in integers: products of four bytes at a time.
+//! Linear filters of bytes by integer taps, in integers: products of four bytes at a time.
 //!
-//! Where [`MapKernel::bytes`](horus_plan::ir::kernel::MapKernel::bytes) holds, every sum of a filter
-//! is a whole number that `f32` has, so that sums of integers in any order have the same bits. A row
-//! is held in *quads*: element `x` is that sample of four neighbouring pixels, as bytes of an `i32`,
-//! and so are the taps, with zeros after the last of a row. Signed pixels are held with 128 added;
-//! sums begin with what that adds too much.
+//! Where [`MapKernel::bytes`](horus_plan::ir::kernel::MapKernel::bytes) is true, `f32` represents every sum of a filter
+//! exactly, so that integer sums in any order have the same bits. A row is stored in *quads*: element `x` is an `i32`
+//! whose bytes are the same sample of four neighbouring pixels. Taps are quads, too, with zeros after the last of a
+//! row. Signed pixels are stored with 128 added; sums begin with a correction.
 
 use super::simd::{Isa, Lanes};
 use horus_base::dtype::DType;
@@ -12,7 +11,7 @@ use horus_plan::ops::neighbourhood::{Filter, FilterLayout};
 
 /// Pixels of a quad.
 pub(crate) const QUAD: usize = 4;
-/// Most samples of a pixel whose quads [`widen`] makes.
+/// Most samples of a pixel that [`widen`] supports.
 pub(crate) const SAMPLES: usize = 4;
 /// Bytes beyond the pixels of a row that [`widen`] may read.
 pub(crate) const BEYOND: usize = 32;
@@ -26,13 +25,13 @@ pub(crate) enum Dot {
     /// `vpdpbusd` of AVX.
     #[cfg(target_arch = "x86_64")]
     AvxVnni,
-    /// `vpmaddubsw`, for taps whose products of pairs are within 16 bits.
+    /// `vpmaddubsw`, for taps whose products of pairs fit 16 bits.
     #[cfg(target_arch = "x86_64")]
     Avx2,
 }
 
 impl Dot {
-    /// The instructions for a filter of whole taps, if it takes less time with them than in `f32`.
+    /// The instructions for a filter of integer taps, if they are faster than `f32`.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn of(filter: &Filter, isa: Isa) -> Option<Dot> {
         let FilterLayout::Dense { width, .. } = *filter.layout() else { return None };
@@ -46,15 +45,14 @@ impl Dot {
         }
     }
 
-    /// The instructions for a filter: none that take less time than `f32`.
+    /// The instructions for a filter: none that are faster than `f32`.
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) fn of(_: &Filter, _: Isa) -> Option<Dot> {
         None
     }
 }
 
-/// The taps of dense filters of one extent as quads, row by row, those of all filters for the first
-/// quad first.
+/// The taps of dense filters of one shape as quads, row by row: for each quad, the taps of all filters.
 pub(crate) fn taps(filters: &[&Filter]) -> Vec<i32> {
     let Some(FilterLayout::Dense { height, width, .. }) = filters.first().map(|f| f.layout()) else {
         return Vec::new();
@@ -67,7 +65,7 @@ pub(crate) fn taps(filters: &[&Filter]) -> Vec<i32> {
     quads.flat_map(|at| filters.iter().map(move |filter| quad(filter, at))).collect()
 }
 
-/// The first values of the sums of filters of such pixels.
+/// Initial sums of filters of pixels of this type.
 pub(crate) fn starts(filters: &[&Filter], dtype: DType) -> Vec<i32> {
     let start = |filter: &&Filter| match dtype {
         DType::I8 => -128 * filter.taps().iter().map(|tap| *tap as i32).sum::<i32>(),
@@ -76,12 +74,12 @@ pub(crate) fn starts(filters: &[&Filter], dtype: DType) -> Vec<i32> {
     filters.iter().map(start).collect()
 }
 
-/// Pixels of this type as unsigned bytes differ in these bits.
+/// Bits in which pixels of this type differ from unsigned bytes.
 pub(crate) fn flip(dtype: DType) -> u8 {
     if dtype == DType::I8 { 0x80 } else { 0 }
 }
 
-/// The quads of a row of bytes of pixels of at most [`SAMPLES`] samples; [`BEYOND`] more bytes can be read.
+/// Converts a row of bytes, of pixels of at most [`SAMPLES`] samples, to quads. [`BEYOND`] more bytes can be read.
 pub(crate) fn widen(bytes: &[u8], samples: usize, flip: u8, quads: &mut [i32]) {
     assert!(bytes.len() >= quads.len() + BEYOND && samples <= SAMPLES, "bytes beyond a row can be read");
     let flip = i32::from_le_bytes([flip; QUAD]);
@@ -96,7 +94,7 @@ pub(crate) fn widen(bytes: &[u8], samples: usize, flip: u8, quads: &mut [i32]) {
     }
 }
 
-/// A quad, and the sum of one.
+/// A quad, or its sum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct One(i32);
 
@@ -112,12 +110,12 @@ impl Lanes for One {
     }
     #[inline(always)]
     unsafe fn load(at: *const i32) -> One {
-        // SAFETY: the caller vouches for a readable quad.
+        // SAFETY: the caller promises a readable quad.
         One(unsafe { at.read() })
     }
     #[inline(always)]
     unsafe fn store(self, at: *mut i32) {
-        // SAFETY: the caller vouches for a writable pixel.
+        // SAFETY: the caller promises a writable pixel.
         unsafe { at.cast::<f32>().write(self.0 as f32) }
     }
     #[inline(always)]
@@ -149,24 +147,24 @@ mod x86 {
 
                 #[inline(always)]
                 unsafe fn splat(v: i32) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $splat(v) })
                 }
                 #[inline(always)]
                 unsafe fn load(at: *const i32) -> Self {
-                    // SAFETY: the caller vouches for the instruction set and for the readable
+                    // SAFETY: the caller promises the instruction set and the readable
                     // elements.
                     $name(unsafe { $load(at.cast()) })
                 }
                 #[inline(always)]
                 unsafe fn store(self, at: *mut i32) {
-                    // SAFETY: the caller vouches for the instruction set and for the writable
+                    // SAFETY: the caller promises the instruction set and the writable
                     // pixels.
                     unsafe { $store(at.cast(), $float(self.0)) }
                 }
                 #[inline(always)]
                 unsafe fn fma(self, a: Self, b: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $dot(b.0, a.0, self.0) })
                 }
             }
@@ -210,11 +208,11 @@ mod x86 {
     /// See [`widen`](super::widen).
     ///
     /// # Safety
-    /// The machine has AVX2, and [`BEYOND`] bytes more than there are quads can be read.
+    /// The machine has AVX2, and [`BEYOND`] bytes beyond the quads can be read.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn widen(bytes: &[u8], samples: usize, flip: i32, quads: &mut [i32]) {
         const { assert!(BEYOND >= 8 + 4 + 16 && 3 + (QUAD - 1) * SAMPLES < 16) };
-        // Each half has sixteen bytes, and four quads that begin at the first four of them.
+        // Each half has sixteen bytes, for the four quads that begin at its first four bytes.
         let mut from = [0; 16];
         from.iter_mut().enumerate().for_each(|(i, from)| *from = (i / QUAD + i % QUAD * samples) as i8);
         // SAFETY: sixteen bytes.
@@ -222,7 +220,7 @@ mod x86 {
         let flip = _mm256_set1_epi32(flip);
         let (whole, rest) = quads.as_chunks_mut::<8>();
         let eight = |x: usize| {
-            // SAFETY: vouched for by the caller: `x` is at most the number of quads.
+            // SAFETY: promised by the caller: `x` is at most the number of quads.
             let read = unsafe { _mm256_loadu2_m128i(bytes.as_ptr().add(x + 4).cast(), bytes.as_ptr().add(x).cast()) };
             _mm256_xor_si256(_mm256_shuffle_epi8(read, from), flip)
         };

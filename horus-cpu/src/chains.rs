@@ -1,8 +1,8 @@
-//! Rows of chains, computed as filters ask for them.
+//! Rows of chains, computed when filters request them.
 //!
-//! A chain of pixel operations computes any row from the rows of its inputs. A chain with filters
-//! has feeds of its own, of rows of images or of other chains. They move down with the requested
-//! rows; where the requests go back, at an edge of the image, the feeds start again.
+//! A chain of pixel operations computes any row from the rows of its inputs. A chain with filters has its own feeds, of
+//! rows of images or of other chains. The feeds move down with the requested rows, and restart where the requests go
+//! back, at an edge of the image.
 
 use std::ops::Range;
 
@@ -27,9 +27,8 @@ pub(super) struct ChainRows<'a> {
     /// Requested columns.
     cols: Range<usize>,
     geometry: Geometry,
-    /// Rows held by some of the chain's inputs; the other inputs hold them too, or the rows that
-    /// they are wrapped copies of. Empty for a chain with filters, whose rows are those of the
-    /// image.
+    /// Rows that some of the chain's inputs have in memory; the other inputs have them too, or the rows of which they
+    /// are wrapped copies. Empty for a chain with filters, whose rows are the rows of the image.
     window: Window,
     /// One row of the result, then the slots, then the scratch of the feeds.
     scratch: *mut u8,
@@ -49,7 +48,7 @@ pub(super) fn advance(feed: &mut Feed<'_>, rows: &mut ChainRows<'_>, end: isize,
 }
 
 impl<'a> ChainRows<'a> {
-    /// Bytes of scratch for rows of an image of extent `shape`, of type `dtype`.
+    /// Bytes of scratch for rows of an image of shape `shape`, of type `dtype`.
     pub(super) fn scratch(schedule: &TileCode, shape: Shape, dtype: DType) -> usize {
         let feeds = schedule.feeds.iter().map(|f| {
             let rows = Feed::scratch(f, &schedule.row_stages(f), shape.width, 1, shape.height) * f.dtype.size();
@@ -59,9 +58,8 @@ impl<'a> ChainRows<'a> {
         row_bytes(shape.width, dtype) + schedule.slots * slot_bytes(schedule, PIECE) + feeds.sum::<usize>()
     }
 
-    /// The rows of plane `channel` of the image of `schedule` over `inputs`, restricted to columns
-    /// `cols`. `geometry` is the image's extent and type (its window is ignored); `scratch` has the
-    /// size given by [`ChainRows::scratch`].
+    /// The rows of plane `channel` of the image of `schedule` over `inputs`, restricted to columns `cols`. `geometry`
+    /// is the image's shape and type (its window is ignored); `scratch` has the size given by [`ChainRows::scratch`].
     pub(super) fn new(
         schedule: &'a TileCode,
         inputs: &'a [ExpressionInput<'a>],
@@ -89,12 +87,12 @@ impl<'a> ChainRows<'a> {
         ChainRows { expression, channel, cols, geometry, window, scratch, feeds: Vec::new(), next: None, tables }
     }
 
-    /// Rows beyond the image that can be computed like those inside it.
+    /// Rows beyond the image that can be computed like rows inside.
     pub(super) fn window(&self) -> Window {
         self.window
     }
 
-    /// Starts the feeds at row `y`.
+    /// Restarts the feeds at row `y`.
     fn begin(&mut self, y: isize) {
         let Expression { schedule, inputs, slot_bytes, isa, .. } = self.expression;
         let Shape { height, width, .. } = self.geometry.shape;

@@ -6,8 +6,8 @@ use super::simd::Isa;
 use horus_base::dispatch;
 use horus_base::dtype::{Conversion, DType, Numeric, Pixel};
 
-/// Conversion to one type: a method per source type, so that each pair takes the shortest path. 8-
-/// and 16-bit integers pass through `i32`.
+/// Conversion to one type, with a method for each source type, so that each pair takes the shortest path. 8- and 16-bit
+/// integers are converted through `i32`.
 trait ConversionTarget: Pixel {
     fn from_i32(v: i32) -> Self;
     fn from_u32(v: u32) -> Self;
@@ -17,8 +17,8 @@ trait ConversionTarget: Pixel {
     fn cast_f64_fast(v: f64) -> Self;
 }
 
-/// The whole part of a float modulo `$extent`, a power of two, from 0 on; 0 of infinities and NaN.
-/// No step rounds if the type has every number below the extent.
+/// The integer part of a float modulo `$extent`, a power of two, from 0 on; 0 for infinities and NaN. Nothing is
+/// rounded if the type represents every integer below `$extent`.
 macro_rules! remainder {
     ($v:ident, $extent:expr) => {{
         let whole = $v.trunc();
@@ -40,8 +40,8 @@ macro_rules! small {
             }
             #[inline(always)]
             fn from_f32_fast(v: f32) -> Self {
-                // Limits before the conversion (a NaN becomes 0): rounding commutes with them, and
-                // a conversion that cannot overflow is one instruction.
+                // Saturates before the conversion (a NaN becomes 0). Rounding commutes with saturation, and a
+                // conversion that cannot overflow is one instruction.
                 let v = if $t::MIN != 0 && v.is_nan() { 0.0 } else { v };
                 let v = if v > f32::from($t::MIN) { v } else { f32::from($t::MIN) };
                 let v = if v < f32::from($t::MAX) { v } else { f32::from($t::MAX) };
@@ -108,16 +108,16 @@ wide! {
     f64 |v| v.into(), |v| v.into(), |v| v;
 }
 
-/// The whole part modulo 2^32.
+/// The integer part modulo 2^32.
 #[inline(always)]
 fn low_bits(v: f64) -> u32 {
-    // From 2^52 on the bits of a number are those of its whole part.
+    // From 2^52 on, the low bits of a number are its integer part.
     (remainder!(v, 4_294_967_296.0) + 4_503_599_627_370_496.0).to_bits() as u32
 }
 
 /// [`Conversion::Cast`] of floats.
 unsafe fn cast_to<D: ConversionTarget>(from: DType, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match from {
             DType::F32 => unary::<f32, D, _>(
@@ -138,9 +138,9 @@ unsafe fn cast_to<D: ConversionTarget>(from: DType, isa: Isa, args: &[RunOperand
     }
 }
 
-/// [`Conversion::Cast`] of integers to narrower ones: their low bits.
+/// [`Conversion::Cast`] of integers to narrower ones: keeps the low bits.
 unsafe fn narrow(from: usize, to: usize, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match (from, to) {
             (2, _) => unary::<u16, u8, _>(isa, args, out, n, body!(Unary [] |v: u16| -> u8 { v as u8 })),
@@ -150,7 +150,7 @@ unsafe fn narrow(from: usize, to: usize, isa: Isa, args: &[RunOperand; 3], out: 
     }
 }
 
-/// The type of integers with the size of one and the sign of another.
+/// The integer type with the given size and the sign of another type.
 fn with_sign_of(of: DType, size: usize) -> DType {
     let signed = matches!(of, DType::I8 | DType::I16 | DType::I32);
     match (size, signed) {
@@ -169,7 +169,7 @@ unsafe fn to<D: ConversionTarget>(from: DType, isa: Isa, args: &[RunOperand; 3],
             unary::<$s, D, _>(isa, args, out, n, body!(Unary [D: ConversionTarget] |$v: $s| -> D { $body }))
         };
     }
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match from.numeric() {
             Numeric::U8 => run!(u8, |v| D::from_i32(v.into())),
@@ -200,20 +200,20 @@ pub(super) unsafe fn run(
     let mut to_type = to_type;
     if rule == Conversion::Cast && !to_type.is_float() {
         if from.is_float() {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             return dispatch!(to_type, D => unsafe { cast_to::<D>(from, isa, args, out, n) });
         }
         if from.size() > to_type.size() {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             return unsafe { narrow(from.size(), to_type.size(), isa, args, out, n) };
         }
         to_type = with_sign_of(from, to_type.size());
     }
     if from == to_type && !args[0].constant {
-        // SAFETY: the caller vouches for n elements on both sides that do not overlap.
+        // SAFETY: the caller promises n elements on both sides that do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(args[0].at, out, n * from.size()) }
         return;
     }
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     dispatch!(to_type, D => unsafe { to::<D>(from, isa, args, out, n) })
 }

@@ -1,9 +1,8 @@
-//! Linear filters over tiles, register-blocked: filters of one geometry form a *bank*, and every
-//! pixel vector that is loaded serves all filters and all output rows that need it.
+//! Linear filters over tiles, blocked in registers: filters of one geometry form a *bank*, and every loaded pixel
+//! vector serves all filters and all output rows that use it.
 //!
-//! Each output pixel accumulates in the canonical order, `acc = fma(tap, pixel, acc)` from +0, tap
-//! by tap: the blocking decides only which accumulators live in registers together. No tap is
-//! skipped and none is added.
+//! Each output pixel accumulates in the canonical order, `acc = fma(tap, pixel, acc)` from +0, tap by tap. Blocking
+//! decides only which accumulators share the registers. No tap is skipped and none is added.
 
 use super::bytes::Dot;
 #[cfg(target_arch = "x86_64")]
@@ -44,12 +43,12 @@ pub(crate) struct TileFilterBank<'a, T> {
     pub(crate) layout: TapPositions<'a>,
     /// Elements of a pixel.
     pub(crate) samples: usize,
-    /// The weights in order of accumulation, those of all filters for the first tap first.
+    /// The weights in order of accumulation: for each tap, the weights of all filters.
     pub(crate) weights: &'a [T],
-    /// The sums that filters begin with; zeros if it is empty.
+    /// Initial sums of the filters; zeros if it is empty.
     pub(crate) start: &'a [T],
-    /// For every source row that is read, the pixel `along` columns before the one under the first
-    /// column of taps at the tile's first column.
+    /// For every source row: the address of the pixel `along` columns before the one under the first column of taps at
+    /// the tile's first column.
     pub(crate) rows: &'a [*const T],
     /// See `rows`.
     pub(crate) along: usize,
@@ -65,11 +64,11 @@ impl<T: Simd> TileFilterBank<'_, T> {
     /// Computes the tile.
     ///
     /// # Safety
-    /// There is a weight per tap and filter; the rows that the taps of the tile reach are in the
-    /// table and can be read over `width` columns and the reach of the taps; the outputs can be
-    /// written, and overlap nothing that is read; the machine has the instruction set.
+    /// There is a weight for each tap and filter. The table has the rows that the taps of the tile read, which can be
+    /// read over `width` columns and the reach of the taps. The outputs can be written, and overlap nothing that is
+    /// read. The machine has the instruction set.
     pub(crate) unsafe fn run(&self, isa: Isa) {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             match isa {
                 #[cfg(target_arch = "x86_64")]
@@ -89,7 +88,7 @@ impl TileFilterBank<'_, i32> {
     /// # Safety
     /// As for [`TileFilterBank::run`]; the machine has the instructions.
     pub(crate) unsafe fn run_bytes(&self, dot: Dot) {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             match dot {
                 #[cfg(target_arch = "x86_64")]
@@ -103,11 +102,10 @@ impl TileFilterBank<'_, i32> {
     }
 }
 
-/// Selects the dense kernel for the number of filters: `row filters' vectors, (filters: rows, column
-/// vectors)`.
+/// Selects the dense kernel for the number of filters: `vectors of row filters, (filters: rows, column vectors)`.
 macro_rules! select_dense {
     ($bank:ident, $height:expr, $width:expr, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal),+) => {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             match ($bank.out.len(), $height, $width) {
                 (1, 1, width) => dense::<$v, 1, 1, $row>($bank, 1, width),
@@ -119,13 +117,13 @@ macro_rules! select_dense {
     };
 }
 
-/// Selects the kernel for the layout and the number of filters: `(filters: rows, column vectors of
-/// dense; of sparse)`, after those of row filters.
+/// Selects the kernel for the layout and the number of filters: `vectors of row filters, (filters: rows, column vectors
+/// of dense kernels; of sparse kernels)`.
 macro_rules! select {
     ($bank:ident, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal $s:literal),+) => {
         match $bank.layout {
             TapPositions::Dense { height, width } => select_dense!($bank, height, width, $v, $row, $($nf: $r $c),+),
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             TapPositions::Sparse(at) => unsafe {
                 match $bank.out.len() {
                     $($nf => sparse::<$v, $nf, $s>($bank, at),)+
@@ -184,8 +182,9 @@ unsafe fn avx2_bytes(bank: &TileFilterBank<'_, i32>) {
     select_quads!(bank, Avx2Quads, 6, 1: 4 2, 2: 2 2, 3: 2 1, 4: 1 2, 6: 1 1);
 }
 
-/// Evaluates `$wide` at the starts of blocks of `$c` vectors that cover `$width` columns. The last
-/// block overlaps the one before when the width is no multiple: the same values are computed twice.
+/// Evaluates `$wide` at the starts of blocks of `$c` vectors that cover `$width` columns. If the width is no multiple,
+/// the last block overlaps the one before: the same values are computed twice. Narrower tiles use single vectors, or
+/// pixels.
 /// Narrower tiles take single vectors, or pixels.
 macro_rules! columns {
     ($width:expr, $v:ty, $c:expr, |$x:ident| $wide:expr, $single:expr, $pixel:expr) => {
@@ -225,9 +224,9 @@ unsafe fn dense<V: Lanes, const NF: usize, const R: usize, const C: usize>(
     width: usize,
 ) {
     let mut y = 0;
-    // SAFETY: vouched for by the caller; a block stays inside the tile.
+    // SAFETY: promised by the caller; a block stays inside the tile.
     unsafe {
-        // Tiles narrower than a vector take single rows, as they take single pixels.
+        // Tiles narrower than a vector use single rows of single pixels.
         while bank.width >= V::LANES && y + R <= bank.height {
             columns!(
                 bank.width,
@@ -257,8 +256,8 @@ unsafe fn dense<V: Lanes, const NF: usize, const R: usize, const C: usize>(
 /// Accumulators of a block, by output row, filter and column vector.
 type AccumulatorBlock<V, const NF: usize, const R: usize, const C: usize> = [[[V; C]; NF]; R];
 
-/// `NF` filters at `R` rows from `y` and `C` vectors from `x`: source row by source row, as all
-/// output rows but the first and last few need each of them.
+/// `NF` filters at `R` rows from `y` and `C` vectors from `x`, source row by source row: all output rows but the first
+/// and last few read each source row.
 #[inline(always)]
 unsafe fn dense_block<V: Lanes, const NF: usize, const R: usize, const C: usize>(
     bank: &TileFilterBank<'_, V::Elem>,
@@ -267,7 +266,7 @@ unsafe fn dense_block<V: Lanes, const NF: usize, const R: usize, const C: usize>
     y: usize,
     x: usize,
 ) {
-    // SAFETY: vouched for by the caller of the kernel: rows y..y + R + height - 1 are in the table.
+    // SAFETY: promised by the caller of the kernel: rows y..y + R + height - 1 are in the table.
     unsafe {
         let mut acc: AccumulatorBlock<V, NF, R, C> = [[[V::splat(V::Elem::default()); C]; NF]; R];
         for f in 0..bank.start.len().min(NF) {
@@ -312,7 +311,7 @@ unsafe fn line<V: Lanes, const NF: usize, const R: usize, const C: usize, const 
     if TO > R {
         return;
     }
-    // SAFETY: vouched for by the caller; the filter has rows k - FROM down to k - TO + 1.
+    // SAFETY: promised by the caller; the filter has rows k - FROM down to k - TO + 1.
     unsafe {
         for j in 0..width {
             let mut pixels = [V::splat(V::Elem::default()); C];
@@ -332,8 +331,8 @@ unsafe fn line<V: Lanes, const NF: usize, const R: usize, const C: usize, const 
     }
 }
 
-/// Source row `k` of a block for those output rows that read it: near the first and the last row of
-/// the filter, not all of them do.
+/// Source row `k` of a block for the output rows that read it: near the first and the last row of the filter, not all
+/// do.
 #[inline(always)]
 unsafe fn edge<V: Lanes, const NF: usize, const R: usize, const C: usize>(
     acc: &mut AccumulatorBlock<V, NF, R, C>,
@@ -348,7 +347,7 @@ unsafe fn edge<V: Lanes, const NF: usize, const R: usize, const C: usize>(
     macro_rules! select {
         ($($from:literal $to:literal),+) => {
             match (from, to) {
-                // SAFETY: vouched for by the caller; just these rows read row k.
+                // SAFETY: promised by the caller; exactly these rows read row k.
                 $(($from, $to) => unsafe { line::<V, NF, R, C, $from, $to>(acc, row, taps, k, (width, samples)) },)+
                 _ => {}
             }
@@ -362,7 +361,7 @@ unsafe fn sparse<V: Vector, const NF: usize, const C: usize>(
     bank: &TileFilterBank<'_, V::Elem>,
     at: &[(usize, usize)],
 ) {
-    // SAFETY: vouched for by the caller; a block stays inside the tile.
+    // SAFETY: promised by the caller; a block stays inside the tile.
     unsafe {
         for y in 0..bank.height {
             columns!(
@@ -384,7 +383,7 @@ unsafe fn sparse_block<V: Vector, const NF: usize, const C: usize>(
     y: usize,
     x: usize,
 ) {
-    // SAFETY: vouched for by the caller of the kernel.
+    // SAFETY: promised by the caller of the kernel.
     unsafe {
         let mut acc = [[V::splat(V::Elem::default()); C]; NF];
         let rows = bank.rows.as_ptr().add(y);
@@ -418,8 +417,8 @@ mod tests {
     use crate::bytes;
     use horus_plan::ops::neighbourhood::Filter;
 
-    /// Sums by the instructions that machines with better ones never choose, of the brightest pixels too, are those of
-    /// integers; the better ones are those of the device.
+    /// Instructions that better machines never choose give the sums of integers, also for the brightest pixels. (The
+    /// device chooses the better ones.)
     #[test]
     fn products_of_pairs_of_bytes_give_the_sums_of_integers() {
         let mut state = 5u32;
@@ -434,7 +433,7 @@ mod tests {
                     let pixels: Vec<Vec<u8>> = (0..tile_rows + h - 1)
                         .map(|_| (0..length + bytes::BEYOND).map(|_| (next() % 300).min(255) as u8).collect())
                         .collect();
-                    // Products of pairs are within 16 bits.
+                    // Products of pairs fit 16 bits.
                     let filters: Vec<Filter> = (0..n)
                         .map(|_| {
                             Filter::dense(h, w, (0..h * w).map(|_| f64::from(next() % 129) - 64.0).collect::<Vec<_>>())

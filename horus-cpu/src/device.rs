@@ -15,13 +15,12 @@ use horus_host::device::{
 use horus_host::workers::Workers;
 use horus_plan::ir::kernel::Kernel;
 
-/// Freed memory kept for reuse, in bytes.
+/// Bytes of freed memory cached for reuse.
 const POOL_BYTES: usize = 2 << 30;
-/// A launch of fewer multiply-adds, or bytes, takes one thread tens of microseconds: it is too
-/// short to be worth waking the pool.
+/// A launch of fewer multiply-adds, or bytes, takes one thread tens of microseconds, too short to wake the pool.
 const SMALL: f64 = 524_288.0;
-/// The same of multiply-adds of 32 bits in vectors: 3x3 extremes of 512x512 bytes, 18 a pixel, take
-/// one thread 15 us and two 22.
+/// The same limit for 32-bit multiply-adds in vectors: 3x3 extremes of 512x512 bytes, 18 a pixel, take one thread 15 us
+/// and two threads 22.
 const SMALL_IN_VECTORS: f64 = 1_310_720.0;
 
 /// The processor of this machine: kernels over host memory on a pool of threads.
@@ -62,7 +61,7 @@ impl CpuDevice {
     /// The same device restricted to an instruction set: for tests and measurements.
     ///
     /// # Panics
-    /// If this machine does not have it.
+    /// If this machine does not support it.
     #[must_use]
     pub fn with_isa(mut self, isa: Isa) -> CpuDevice {
         assert!(Isa::available().contains(&isa), "this machine has no {}", isa.name());
@@ -70,7 +69,7 @@ impl CpuDevice {
         self
     }
 
-    /// The pool that buffers are allocated from.
+    /// The pool from which buffers are allocated.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
@@ -80,8 +79,7 @@ impl CpuDevice {
         self.workers.threads()
     }
 
-    /// Runs a launch on `threads` threads: on the calling thread, or on those of the pool that it
-    /// belongs to.
+    /// Runs a launch on `threads` threads: on the calling thread, or on the threads of its pool.
     fn here(&self, launch: Launch<'_>, threads: usize) -> Result<(), DeviceError> {
         check(&launch)?;
         match launch.kernel {
@@ -94,7 +92,7 @@ impl CpuDevice {
     }
 }
 
-/// Returns `true` if a launch is too short to be worth waking the pool.
+/// Returns `true` if a launch is too short to wake the pool.
 fn is_small(launch: &Launch<'_>) -> bool {
     let extent = |g: Geometry| (g.shape, g.dtype);
     let inputs: Vec<_> = launch.inputs.iter().map(|input| extent(input.geometry)).collect();

@@ -1,5 +1,5 @@
-//! Pixel operations over tiles: executes the instructions of a compiled kernel on the places of its
-//! operands and results.
+//! Pixel operations over tiles: executes the instructions of a compiled kernel on the storage of its operands and
+//! results.
 
 use std::ops::Range;
 
@@ -31,21 +31,21 @@ pub(super) struct EvaluationTile {
     pub(super) stride: usize,
 }
 
-/// Storage of a result beside the first.
+/// Storage of a result after the first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExtraOutput {
     pub(super) bytes: *mut u8,
     pub(super) geometry: Geometry,
 }
 
-/// A program over inputs.
+/// A program and its inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a TileCode,
     pub(super) inputs: &'a [ExpressionInput<'a>],
-    /// Storage of the results beside the first.
+    /// Storage of the results after the first.
     pub(super) extra_outputs: &'a [ExtraOutput],
-    /// The extent of the image.
+    /// The shape of the image.
     pub(super) shape: Shape,
     pub(super) slot_bytes: usize,
     pub(super) isa: Isa,
@@ -57,8 +57,7 @@ pub(super) fn slot_bytes(schedule: &TileCode, pixels: usize) -> usize {
 }
 
 impl Expression<'_> {
-    /// First address of a value of type `dtype` in the tile, and its row stride in elements (none
-    /// for a constant).
+    /// First address of a value of type `dtype` in the tile, and its row stride in elements (0 for a constant).
     pub(super) fn resolve(&self, place: ValueStorage, dtype: DType, at: &EvaluationTile) -> (*mut u8, Option<usize>) {
         match place {
             ValueStorage::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
@@ -72,8 +71,8 @@ impl Expression<'_> {
             ValueStorage::Plane(i, c) => {
                 let ExpressionInput { memory, geometry, rows, .. } = &self.inputs[i];
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
-                // Of the inputs of a chain, some may hold a wrapped row beyond the image, others
-                // the row that it copies.
+                // Some inputs of a chain may have a wrapped row beyond the image in memory, others the row that it
+                // copies.
                 let y = at.rows.start;
                 let y = wrapped_row(y, geometry.shape.height, *rows);
                 let element = geometry.row(c.unwrap_or(at.channel), y) + at.cols.start;
@@ -88,8 +87,7 @@ impl Expression<'_> {
         }
     }
 
-    /// Writes the pixels of an input with a single row or column (or both, as in `still`),
-    /// which repeats.
+    /// Writes the pixels of an input with a single row or column (or both, as in `still`), which repeats.
     pub(super) fn repeat(
         &self,
         (input, still, dtype): (usize, [bool; 2], DType),
@@ -105,8 +103,7 @@ impl Expression<'_> {
                 let y = wrapped_row(if still[0] { 0 } else { y }, geometry.shape.height, *rows);
                 let from = &all[geometry.row(at.channel, y)..];
                 let first = out.cast::<T>().wrapping_add(r * stride);
-                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else
-                // refers to now.
+                // SAFETY: a row of the tile, in a free slot or in the output; nothing else refers to it now.
                 let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
                 match (still[1], samples) {
                     (false, _) => row.copy_from_slice(&from[at.cols.clone()]),
@@ -117,7 +114,7 @@ impl Expression<'_> {
         });
     }
 
-    /// The interleaved pixels of an input, of a plane and a row of the tile, from its first column on.
+    /// The interleaved pixels of an input in a row of the tile, from its first column on.
     fn samples<T: Pixel>(&self, input: usize, plane: usize, at: &EvaluationTile) -> &[T] {
         let ExpressionInput { memory, geometry, rows, samples } = &self.inputs[input];
         debug_assert!(at.rows.len() == 1, "pixel operations go along one row");
@@ -126,13 +123,13 @@ impl Expression<'_> {
         &all[geometry.row(plane, y) + at.cols.start * samples..][..at.cols.len() * samples]
     }
 
-    /// The pixels of a place in the tile, of a row.
+    /// The storage of a row of the tile.
     ///
     /// # Safety
-    /// The place is a free slot or the output, which nothing else refers to now.
+    /// The storage is a free slot or the output, and nothing else refers to it now.
     #[expect(clippy::mut_from_ref, reason = "places are not part of the expression")]
     unsafe fn written<T: Pixel>(&self, target: ValueStorage, dtype: DType, at: &EvaluationTile) -> &mut [T] {
-        // SAFETY: vouched for by the caller; places have room for the tile.
+        // SAFETY: promised by the caller; the storage is as large as the tile.
         unsafe { std::slice::from_raw_parts_mut(self.resolve(target, dtype, at).0.cast(), at.cols.len()) }
     }
 
@@ -167,12 +164,12 @@ impl Expression<'_> {
         });
     }
 
-    /// Writes interleaved pixels from their samples.
+    /// Interleaves samples to pixels.
     pub(super) fn join(&self, dtype: DType, samples: &[ValueStorage], target: ValueStorage, at: &EvaluationTile) {
         let (n, count) = (at.cols.len(), samples.len());
         moved!(dtype, T => {
             let out = self.resolve(target, dtype, at).0.cast::<T>();
-            // SAFETY: the output has room for the pixels of the tile, and is no input.
+            // SAFETY: the output is as large as the pixels of the tile, and is no input.
             let to = unsafe { std::slice::from_raw_parts_mut(out, n * count) };
             let run = |place: &ValueStorage| {
                 let (first, apart) = self.resolve(*place, dtype, at);
@@ -198,8 +195,7 @@ impl Expression<'_> {
         dispatch!(dtype, T => {
             for (r, y) in (at.rows.start..at.rows.end).enumerate() {
                 let first = out.cast::<T>().wrapping_add(r * stride);
-                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else
-                // refers to now.
+                // SAFETY: a row of the tile, in a free slot or in the output; nothing else refers to it now.
                 let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
                 match axis {
                     // A row beyond the image is a copy of another.
@@ -241,9 +237,8 @@ impl Expression<'_> {
             let mut line = operands;
             line.iter_mut().zip(steps).for_each(|(o, s)| o.at = o.at.wrapping_add(y * s));
             let out = out.wrapping_add(y * stride * result.size());
-            // SAFETY: operands and results are rows of the tile, in inputs (the plan holds the
-            // rows), slots and the output, typed by the schedule; a slot is free when it is
-            // written, and the output is no input.
+            // SAFETY: operands and results are rows of the tile, in inputs (the rows are in memory), slots and the
+            // output, typed by the schedule; a slot is free when it is written, and the output is no input.
             unsafe {
                 match op {
                     InstrOp::Pixel(op) => pixels::apply(op, operand, self.isa, &line, out, n),
@@ -253,8 +248,7 @@ impl Expression<'_> {
         }
     }
 
-    /// Filters of one geometry over the rows of `table`, in which the tile starts `along` columns
-    /// after the reach.
+    /// Runs filters of one geometry over the rows of `table`, in which the tile starts `along` columns after the reach.
     pub(super) fn group(
         &self,
         g: usize,
@@ -297,7 +291,7 @@ impl Expression<'_> {
         if let Some(dot) = group.dot {
             let out = out!(i32, DType::F32);
             let bank = bank!(i32, out);
-            // SAFETY: as below; the feed holds quads, and the machine has the instructions.
+            // SAFETY: as below; the feed has quads, and the machine has the instructions.
             return unsafe { bank.run_bytes(dot) };
         }
         let dtype = self.schedule.feeds[group.feed].dtype;
@@ -313,9 +307,8 @@ impl Expression<'_> {
                 return;
             }
             let bank = bank!(T, out);
-            // SAFETY: the table has the rows from the reach above the tile to the reach below, from
-            // the feed, which holds the chunk's columns and their reach; the targets are free slots
-            // and the output.
+            // SAFETY: the table has the rows from the reach above the tile to the reach below, from the feed, which
+            // contains the chunk's columns and their reach; the targets are free slots and the output.
             unsafe { bank.run(self.isa) }
         });
     }

@@ -1,10 +1,10 @@
-//! Rows prepared for filters, with borders applied.
+//! Rows for filters, with borders applied.
 //!
-//! A feed serves a chunk of columns, moving down a block of rows. Where the filters stay inside the
-//! image it hands out the image's own rows; where they reach beyond its left or right edge, or read
-//! a row pass, it keeps a ring of rows that it pads or filters once each, as they come into reach.
-//! Filters that reach beyond a whole image have a ring of all its rows, which also serve as the
-//! rows that continue it: their taps cost time, but neither memory nor row passes.
+//! A feed serves a chunk of columns and moves down a block of rows. Where filters stay inside the image, it returns the
+//! image's own rows. Where they read beyond its left or right edge, or read a row filter, it has a ring of rows, each
+//! padded or filtered once. For filters that reach beyond a whole image, the ring contains all its rows, which also
+//! serve as their copies beyond the image: such taps cost time, but neither memory nor row filters. Design:
+//! `docs/design/cpu-scratch.md`.
 
 use std::ops::Range;
 
@@ -19,18 +19,18 @@ use horus_base::shape::{Border, Window};
 use horus_host::buffer::HostBuffer;
 use horus_plan::ops::neighbourhood::Reach;
 
-/// Stride of a ring for rows of `width` elements: an odd multiple of a cache line, so that the rows
-/// of a column do not compete for the same lines of the cache.
+/// Stride of a ring for rows of `width` elements: an odd multiple of a cache line, so that the rows of a column use
+/// different cache sets.
 fn ring_stride(width: usize) -> usize {
     let lines = width.div_ceil(16) + 1;
     (lines | 1) * 16
 }
 
-/// Minimum number of columns at each end of a row that are filtered from a padded copy: enough for
-/// the widest kernel.
+/// Minimum number of columns at each end of a row that are filtered from a padded copy: as many as the widest kernel
+/// computes.
 pub(super) const END: usize = 128;
 
-/// A row pass: its reach in elements, and its taps.
+/// A row filter: its reach in elements, and its taps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowStage<'a> {
     left: usize,
@@ -39,7 +39,7 @@ pub(super) struct RowStage<'a> {
 }
 
 impl<'a> RowStage<'a> {
-    /// A row pass of `taps`, whose leftmost column is given by `reach`.
+    /// A row filter of `taps`, whose leftmost column is given by `reach`.
     pub(super) fn new(reach: Reach, taps: &'a HostBuffer) -> RowStage<'a> {
         RowStage { left: reach.left, right: reach.right, taps: taps.bytes() }
     }
@@ -50,28 +50,28 @@ impl<'a> RowStage<'a> {
 pub(super) struct Feed<'a> {
     spec: &'a FeedSpec,
     stages: Vec<RowStage<'a>>,
-    /// First column held by the rows handed out.
+    /// First column of the returned rows.
     first: isize,
-    /// Length of these rows.
+    /// Length of the returned rows.
     length: usize,
-    /// Rows of each ring; 0 if the image's own rows serve.
+    /// Rows of each ring; 0 if the image's own rows are used.
     capacity: usize,
     /// Rows of the image.
     height: usize,
     /// Columns of the image that are read.
     cols: Range<usize>,
-    /// If the rings hold the whole image, the rows already in them.
+    /// The rows already in the rings, if these contain the whole image.
     loaded_rows: Option<Vec<bool>>,
     /// The first row not yet in the rings.
     next: isize,
-    /// A row of the border's constant, a ring for each pass (one without passes), and a padded
-    /// source row.
+    /// A row of the border's constant, a ring for each row filter (one ring without row filters), and a padded source
+    /// row.
     scratch: *mut u8,
 }
 
 impl<'a> Feed<'a> {
-    /// Elements of scratch of a feed for chunks of at most `width` columns, tiles of `rows` rows
-    /// and images of `height` rows.
+    /// Elements of scratch of a feed for chunks of at most `width` columns, tiles of `rows` rows and images of `height`
+    /// rows.
     pub(super) fn scratch(spec: &FeedSpec, passes: &[RowStage<'_>], width: usize, rows: usize, height: usize) -> usize {
         let Reach { left, right, .. } = spec.reach;
         let (before, after) = if spec.is_bytes() { (left, right) } else { Feed::widest(passes) };
@@ -79,24 +79,23 @@ impl<'a> Feed<'a> {
         ring_stride(width + left + right) + ring * passes.len().max(1) + ring_stride(width + before + after)
     }
 
-    /// Bytes of rings that each column of a chunk needs.
+    /// Bytes of rings for each column of a chunk.
     pub(super) fn bytes_per_column(spec: &FeedSpec, rows: usize, height: usize) -> usize {
         Feed::ring_rows(spec, rows).min(height) * spec.stages.len().max(1) * spec.element()
     }
 
-    /// Rows that tiles of `rows` rows read at a time.
+    /// Rows that a tile of `rows` rows reads.
     fn ring_rows(spec: &FeedSpec, rows: usize) -> usize {
         spec.reach.up + spec.reach.down + rows
     }
 
-    /// Largest reach of the passes to the left and to the right.
+    /// Largest reach of the row filters to the left and to the right.
     fn widest(passes: &[RowStage<'_>]) -> (usize, usize) {
         passes.iter().fold((0, 0), |(l, r), p| (l.max(p.left), r.max(p.right)))
     }
 
-    /// A feed for columns `cols` of images of `height` rows and `width` columns, from row `y` on;
-    /// `passes` are the row passes that it reads, and `scratch` has the size given by
-    /// [`Feed::scratch`].
+    /// A feed for columns `cols` of images of `height` rows and `width` columns, from row `y` on. `passes` are the row
+    /// filters that it reads; `scratch` has the size given by [`Feed::scratch`].
     pub(super) fn new(
         spec: &'a FeedSpec,
         passes: Vec<RowStage<'a>>,
@@ -140,22 +139,20 @@ impl<'a> Feed<'a> {
         });
     }
 
-    /// Slot in the rings of row `y` of the continued image, which is row `source` of the image (or
-    /// a copy of one beyond it).
+    /// Slot in the rings of row `y` of the continued image: row `source` of the image, or a copy beyond it.
     fn slot(&self, y: isize, source: isize) -> usize {
         let (row, of) = if self.loaded_rows.is_some() { (source, self.height) } else { (y, self.capacity) };
         row.rem_euclid(of.cast_signed()).cast_unsigned()
     }
 
-    /// Row `slot` of ring `part`; a `part` beyond the last addresses the memory that follows the
-    /// rings.
+    /// Row `slot` of ring `part`. A `part` beyond the last addresses the memory after the rings.
     fn ring<T>(&self, part: usize, slot: usize) -> *mut T {
         let row = 1 + part * self.capacity + slot;
         self.scratch.cast::<T>().wrapping_add(row * ring_stride(self.length))
     }
 
-    /// The next row that the rings need for output rows below `end`, as a row of the image, and its
-    /// slot in them; `resolve` maps rows of the continued image to those of the image.
+    /// The next row that output rows below `end` require in the rings, as a row of the image, and its slot. `resolve`
+    /// maps rows of the continued image to rows of the image.
     fn missing(&mut self, end: isize, resolve: impl Fn(isize) -> Option<isize>) -> Option<(isize, usize)> {
         let end = end + self.spec.reach.down.cast_signed();
         while self.capacity > 0 && self.next < end {
@@ -183,19 +180,19 @@ impl<'a> Feed<'a> {
                 let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
                 pad(row, self.first, (border, self.spec.samples), out);
             } else {
-                // SAFETY: vouched for by the caller.
+                // SAFETY: promised by the caller.
                 unsafe { self.filter(row, slot, isa) }
             }
         }
     }
 
-    /// [`Feed::advance`] of a feed of bytes, whose rings hold quads.
+    /// [`Feed::advance`] for a feed of bytes, whose rings contain quads.
     pub(super) fn advance_bytes<T: Pixel>(&mut self, rows: &Plane<'_, T>, end: isize) {
         let border = self.spec.border;
         while let Some((y, slot)) = self.missing(end, |row| rows.resolve(row, border)) {
             let at = self.scratch.cast::<i32>().wrapping_add((1 + self.capacity) * ring_stride(self.length));
-            // SAFETY: `Feed::scratch` counts a row of this stride behind the ring, of four bytes an
-            // element: more than a row of bytes and those beyond it. Its memory is initialised.
+            // SAFETY: `Feed::scratch` counts a row of this stride after the ring, with four bytes for each element:
+            // more than a row of bytes and the bytes beyond. Its memory is initialised.
             let line = unsafe { std::slice::from_raw_parts_mut(at.cast::<T>(), self.length + bytes::BEYOND) };
             pad(rows.row(y), self.first, (border, self.spec.samples), &mut line[..self.length]);
             // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
@@ -204,15 +201,14 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Filters one row into row `slot` of the rings: the middle straight from the image, the ends
-    /// from padded copies.
+    /// Filters one row into row `slot` of the rings: the middle directly from the image, the ends from padded copies.
     unsafe fn filter<T: Simd>(&self, row: &[T], slot: usize, isa: Isa) {
         let (before, after) = Feed::widest(&self.stages);
         // Columns of the feed whose filters stay inside the row.
         let from = (before.cast_signed() - self.first).max(0).cast_unsigned();
         let last = row.len().cast_signed() - after.cast_signed() - self.first;
         let to = last.clamp(0, self.length.cast_signed()).cast_unsigned();
-        // SAFETY: vouched for by the caller; the pieces lie within the feed, and those not padded
+        // SAFETY: promised by the caller; the pieces lie within the feed, and those not padded
         // inside the row.
         unsafe {
             if from >= to {
@@ -236,7 +232,7 @@ impl<'a> Feed<'a> {
         let source = if padded {
             let parts = self.stages.len();
             let at = self.scratch.cast::<T>().wrapping_add((1 + parts * self.capacity) * ring_stride(self.length));
-            // SAFETY: `Feed::scratch` counts this row behind the rings.
+            // SAFETY: `Feed::scratch` counts this row after the rings.
             let out = unsafe { std::slice::from_raw_parts_mut(at, cols.len() + before + after) };
             pad(row, first, (self.spec.stage_border, self.spec.samples), out);
             at.cast_const()
@@ -252,14 +248,13 @@ impl<'a> Feed<'a> {
             }
         };
         let filters: [RowFilter<'_, T>; rows::MOST] = std::array::from_fn(filter);
-        // SAFETY: the source has the columns and the reach of all passes; the rings are apart from
-        // it.
+        // SAFETY: the source has the columns and the reach of all row filters and does not overlap the rings.
         unsafe { rows::run(source, &filters[..self.stages.len()], self.spec.samples, cols.len(), isa) }
     }
 
-    /// The pixel read by filters over pass `part` at row `y` and column `x` of the image continued
-    /// by the border; `y` is within reach of the rows in the rings, `x` within reach of the chunk.
-    /// `plane` is the image, if it is in memory; `window` the rows of it that are held.
+    /// The pixel that filters over row filter `part` read at row `y` and column `x` of the image continued by the
+    /// border. `y` is within reach of the rows in the rings, `x` within reach of the chunk. `plane` is the image, if it
+    /// is in memory; `window` the rows of it in memory.
     pub(super) fn at<T: Pixel>(
         &self,
         plane: Option<&Plane<'_, T>>,
@@ -282,14 +277,14 @@ impl<'a> Feed<'a> {
         self.cols.clone()
     }
 
-    /// The geometry and passes of the feed.
+    /// The geometry and row filters of the feed.
     pub(super) fn spec(&self) -> &FeedSpec {
         self.spec
     }
 }
 
-/// The elements read from a row of `width` of them for elements `read` of the row continued by a border: the smallest
-/// range of pixels of some samples that covers them.
+/// The elements of a row of `width` elements that are read for elements `read` of the row continued by a border: the
+/// smallest range of whole pixels that covers them.
 fn columns(read: Range<isize>, width: usize, (border, samples): (Border, usize)) -> Range<usize> {
     let pixel = samples.cast_signed();
     let read = read.start.div_euclid(pixel)..(read.end + pixel - 1).div_euclid(pixel);
@@ -306,8 +301,7 @@ fn pixels(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
         _ if left == 0 && right == 0 => from..to,
         Border::Constant(_) => from..to,
         Border::Wrap => 0..width,
-        // A border turns back as far as the range reaches beyond the edge, at most to the other
-        // edge.
+        // A mirrored border turns back as far as the range extends beyond the edge, at most to the other edge.
         _ => {
             let from = if right > 0 { from.min(width.saturating_sub(right + 1)) } else { from };
             let to = if left > 0 { to.max(width.min(left + 1)) } else { to };
@@ -316,7 +310,7 @@ fn pixels(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
     }
 }
 
-/// Copies the elements of `row` from `first` on, continued by a border in pixels of some samples.
+/// Copies the elements of `row` from `first` on, continued by a border in pixels of several samples.
 pub(super) fn pad<T: Pixel>(row: &[T], first: isize, (border, samples): (Border, usize), out: &mut [T]) {
     let edge = |x: isize| match border.map_sample(x, row.len(), samples) {
         Some(x) => row[x],

@@ -1,13 +1,11 @@
-//! Several steps of a loop in one launch ([`Repeat`]): blocks of rows go through all steps while
-//! they are in the cache.
+//! Several iterations of a loop in one launch ([`Repeat`]): blocks of rows go through all iterations in the cache.
 //!
-//! Each thread processes its own blocks of rows. Within a block the steps follow each other as a
-//! wave: a few rows of the first step, then the rows of the second whose surroundings are complete,
-//! and so on. A few rows of every result but the last are kept, in a buffer whose window moves down
-//! the image. At the ends of a block, steps also compute rows that the neighbouring blocks compute.
+//! Each thread processes its own blocks. Within a block, iterations follow each other as a wave: a few rows of the
+//! first, then the rows of the second whose surroundings are complete, and so on. A few rows of every result but the
+//! last are in a buffer whose window moves down the image. At the ends of a block, iterations also compute rows of the
+//! neighbouring blocks.
 //!
-//! The executor of single steps computes every row, from a window of an image: the bits are the
-//! same.
+//! The executor of single iterations computes every row: the bits are the same.
 
 mod hoisted;
 
@@ -27,9 +25,9 @@ use horus_host::device::{Geometry, Launch, Memory};
 use horus_plan::ir::kernel::Repeat;
 use horus_plan::ops::neighbourhood::Reach;
 
-/// Bytes of all buffers of a thread: they stay in the second-level cache.
+/// Bytes of all buffers of a thread: they fit the second-level cache.
 const CACHED: usize = 1 << 20;
-/// Smallest and largest number of rows of a step computed at a time.
+/// Smallest and largest number of rows of an iteration computed at a time.
 const BAND: (usize, usize) = (4, 64);
 /// Minimum height of a block, as a multiple of the surrounding rows that are computed twice.
 const TALL: usize = 8;
@@ -40,8 +38,8 @@ const TALL: usize = 8;
 /// The launch is one that [`check`](horus_host::device::check::check) accepts.
 ///
 /// # Errors
-/// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] if the
-/// kept rows cannot be allocated.
+/// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] if intermediate rows
+/// cannot be allocated.
 pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usize) -> Result<(), DeviceError> {
     let Launch { inputs, output, geometry, rows, .. } = launch;
     let foreign = || DeviceError::Argument("a buffer is not in host memory".into());
@@ -85,9 +83,9 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
 /// State shared by all blocks.
 struct Wave<'a> {
     repeat: &'a Repeat,
-    /// A step, which reads the values hoisted out of the steps after its inputs.
+    /// An iteration. It reads the values hoisted out of all iterations after its own inputs.
     iteration: PlaneKernel,
-    /// Values that are the same in all steps, with their types.
+    /// Values that are the same in all iterations, with their types.
     before: Vec<(PlaneKernel, DType)>,
     inputs: &'a [ExpressionInput<'a>],
     /// The output's bytes. Blocks write disjoint rows.
@@ -102,7 +100,7 @@ struct Wave<'a> {
 unsafe impl Sync for Wave<'_> {}
 
 thread_local! {
-    /// Buffers of previous launches.
+    /// Buffers of earlier launches, for reuse.
     static SPARE: RefCell<Vec<HostBuffer>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -124,8 +122,8 @@ impl IntermediateRows {
         ExpressionInput { memory: &self.memory, geometry: self.geometry, samples, rows: self.geometry.window }
     }
 
-    /// Moves the window down to `first` unless it already holds the rows below `end`; rows `first`
-    /// to `done` of a plane are kept.
+    /// Moves the window down to `first`, unless it already contains the rows below `end`. Rows `first` to `done` of a
+    /// plane are retained.
     fn move_window(&mut self, channel: usize, first: isize, done: isize, end: isize) {
         let window = self.geometry.window;
         if end <= window.end {
@@ -159,7 +157,7 @@ impl Wave<'_> {
         let Reach { up, down, .. } = self.reach;
         let last = windows.len() - 1;
         let row = shape.width * self.geometry.dtype.size();
-        // Hoisted values keep as many rows as the first and the last step are apart.
+        // Hoisted values have as many rows in memory as the first and the last iteration are apart.
         let apart = last * (up + down);
         let around = apart * (1 + self.before.len());
         let buffers = last + self.before.len();
@@ -209,7 +207,7 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// Computes rows of a plane into the output or a kept buffer.
+    /// Computes rows of a plane into the output or an intermediate buffer.
     fn compute(
         &self,
         compiled: &PlaneKernel,
@@ -227,9 +225,9 @@ impl Wave<'_> {
         let Some(to) = to else {
             return Err(DeviceError::Internal("a buffer of a step is not in host memory".into()));
         };
-        // SAFETY: a launch of one step has the types of the whole one, which was checked; `windows`
-        // are the rows that steps read of each other. This block alone writes its rows of the
-        // output, and this thread owns the kept rows.
+        // SAFETY: a launch of one iteration has the types of the whole launch, which was checked; `windows` are the
+        // rows that iterations read of each other. Only this block writes its rows of the output, and only this thread
+        // uses the intermediate rows.
         unsafe { compiled.rows(inputs, (to, geometry), channel, rows) }
     }
 }

@@ -1,8 +1,8 @@
-//! Linear filters along the levels of a volume, which are recorded as sums of weighed levels.
+//! Linear filters along the levels of a volume, which are recorded as sums of weighted levels.
 //!
-//! Such a sum is a filter of a column whose rows are levels: the pixels of a few columns are copied from all levels, and
-//! each that is loaded serves several levels of the result (`correlate`). Tile by tile, as other expressions are computed,
-//! every level would be read from memory once for each tap. The terms are added in the same order: the same bits.
+//! Such a sum is a filter of a column whose rows are levels. The pixels of a few columns are copied from all levels,
+//! and each loaded pixel serves several levels of the result (`correlate`). The tile executor would read every level
+//! from memory once for each tap. The terms are added in the same order: the same bits.
 
 use rayon::prelude::*;
 
@@ -16,15 +16,15 @@ use horus_plan::ir::kernel::{Instr, InstrOp, LeafOp, MapKernel, Val};
 use horus_plan::ops::pixel::PixelOp;
 use horus_plan::ops::planes::PlaneMap;
 
-/// Fewest terms for which the copy pays.
+/// Minimum number of terms for which the copy pays off.
 const FEWEST: usize = 4;
-/// Bytes of the copied pixels of all levels, and the fewest columns that are copied: whole cache lines.
+/// Bytes of the copied pixels of all levels, and the minimum number of copied columns: whole cache lines.
 const COPIED: usize = 128 << 10;
 const NARROWEST: usize = 64;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A sum of weighed levels of an image.
+/// A sum of weighted levels of an image.
 #[derive(Debug)]
 pub(super) struct LevelFilter {
     input: usize,
@@ -35,7 +35,7 @@ pub(super) struct LevelFilter {
 }
 
 impl LevelFilter {
-    /// The filter that a kernel consists of, if it does.
+    /// The filter that a kernel is, if it is only a filter along levels.
     pub(super) fn of(kernel: &MapKernel) -> Option<LevelFilter> {
         let mut value =
             kernel.result.filter(|_| kernel.additional_results.is_empty() && kernel.code.len() >= FEWEST)?;
@@ -64,8 +64,8 @@ impl LevelFilter {
         (dtype.is_float() && zero && alike).then_some(filter)
     }
 
-    /// The planes whose pixels are terms of the levels of a channel, as of a column of them: of level `z` the plane of term `k`
-    /// is at `z + k`, `None` where the constant is read. No planes at all if they are no such column.
+    /// The planes of a channel as one column: term `k` of level `z` is at index `z + k`; `None` where the constant is
+    /// read. Without planes if they do not form such a column.
     fn column(&self, channel: usize, geometry: &Geometry) -> Option<Vec<Option<usize>>> {
         let (depth, channels) = (geometry.shape.depth, geometry.shape.channels);
         let mut column = vec![None; depth + self.taps.len() - 1];
@@ -89,7 +89,8 @@ impl LevelFilter {
         borders.all(|border| border == first).then_some(first)
     }
 
-    /// Computes rows of the result, on the current thread pool (`threads` of it) or here. Returns `false` if nothing was done.
+    /// Computes rows of the result, on the current thread pool (`threads` of it) or on the calling thread. Returns
+    /// `false` if nothing was done.
     pub(super) fn launch(
         &self,
         inputs: &[LaunchInput<'_>],
@@ -123,20 +124,20 @@ impl LevelFilter {
     }
 }
 
-/// The rows of a result, and what they are computed of.
+/// The rows of a result, and their sources.
 struct LevelSumLaunch<'a, T> {
     taps: &'a [T],
     outside: T,
     from: &'a [T],
     of: Geometry,
-    /// Parts of it write pixels of their own.
+    /// Parts write different pixels.
     out: *mut T,
     geometry: Geometry,
     rows: Window,
     isa: Isa,
 }
 
-// SAFETY: the pointer is to the exclusively borrowed output, of which every part writes other pixels.
+// SAFETY: the pointer is to the exclusively borrowed output; every part writes other pixels.
 unsafe impl<T: Sync> Sync for LevelSumLaunch<'_, T> {}
 
 impl<T: Simd + Pixel + Float> LevelSumLaunch<'_, T> {
@@ -158,7 +159,7 @@ impl<T: Simd + Pixel + Float> LevelSumLaunch<'_, T> {
         }
     }
 
-    /// `n` pixels of all levels of a channel, from pixel `first` of the rows on.
+    /// Computes `n` pixels of all levels of a channel, from pixel `first` of the rows on.
     fn part(&self, channel: usize, column: &[Option<usize>], first: usize, n: usize, scratch: &mut Vec<T>) {
         // Each plane once, and the constant.
         let mut planes: Vec<usize> = column.iter().flatten().copied().collect();
@@ -192,9 +193,9 @@ impl<T: Simd + Pixel + Float> LevelSumLaunch<'_, T> {
             height: shape.depth,
             width: n,
         };
-        // SAFETY: there is one filter; the table has the levels from the first term of the first one to the last of the last,
-        // each with the pixels of the part; these pixels of the planes of the channel are in the output, and no other part
-        // writes them; the device checked the instruction set.
+        // SAFETY: there is one filter. The table has the levels from the first term of the first level to the last term
+        // of the last, each with the pixels of the part. These pixels of the channel's planes are in the output, and no
+        // other part writes them. The device checked the instruction set.
         unsafe { bank.run(self.isa) }
     }
 }

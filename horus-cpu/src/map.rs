@@ -1,8 +1,8 @@
 //! The tile executor of [`MapKernel`]s.
 //!
-//! Blocks of rows run in parallel. A block is processed in chunks of columns, a chunk in groups of
-//! a few rows, and these in tiles: the steps of the schedule run over a tile, whose intermediates
-//! stay in the first levels of the cache. The partition does not affect the result.
+//! Blocks of rows run in parallel. A block is processed in chunks of columns, a chunk in tiles of a few rows. All steps
+//! of the schedule run over a tile before the next, so that intermediates stay in the first levels of the cache. The
+//! division does not affect the result. Design: `docs/design/cpu.md`.
 
 mod compiled;
 
@@ -29,12 +29,12 @@ use horus_host::device::{Geometry, Launch};
 use horus_plan::ir::kernel::{FilterSource, Kernel, LeafOp, MapKernel};
 use horus_plan::ops::geometric::Interpolation;
 
-/// Bytes of rings per thread: they stay in the second-level cache.
+/// Bytes of rings of a thread: they fit the second-level cache.
 const RING_BYTES: usize = 640 << 10;
 /// Elements of a tile row of a pointwise kernel.
 const FLAT: usize = 1024;
 
-/// Sizes of the partition of a launch.
+/// Sizes into which a launch is divided.
 #[derive(Clone, Copy, Debug)]
 struct Tiling {
     block_rows: usize,
@@ -51,10 +51,10 @@ struct MapLaunch<'a> {
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
     geometry: Geometry,
-    /// Storage of the results beside the first; blocks write disjoint rows here, too.
+    /// Storage of the results after the first. Blocks write disjoint rows here, too.
     extra_outputs: Vec<ExtraOutput>,
     tiling: Tiling,
-    /// Bytes of scratch: of each feed, of the chain that it reads, of one slot, in total.
+    /// Bytes of scratch: for each feed, for the chain that it reads, for one slot, in total.
     feed_bytes: Vec<usize>,
     chain_bytes: Vec<usize>,
     slot_bytes: usize,
@@ -88,7 +88,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     }
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
     let samples = geometry.shape.samples;
-    // Samples of pixels are read, or made, one by one.
+    // Samples of pixels that are read or made one by one.
     let apart: Vec<usize> = inputs.iter().map(|i| i.geometry.shape.samples).collect();
     let apart = (kernel.woven || (samples == 1 && apart.iter().any(|n| *n > 1))).then_some(apart);
     let narrow = if apart.is_none() { narrow::IntegerFilterChain::of(kernel, &dtypes, (isa, samples)) } else { None };
@@ -136,7 +136,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
 }
 
 thread_local! {
-    /// Rings and slots, reused by later launches.
+    /// Memory of rings and slots, reused by later launches.
     static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
 }
 
@@ -144,12 +144,12 @@ fn tiling(kernel: &MapKernel, schedule: &TileCode, geometry: Geometry, rows: Win
     let width = geometry.shape.width;
     let total = rows.len();
     if schedule.is_pointwise() {
-        // Blocks of about 64 Ki pixels, but enough of them for all threads.
+        // Blocks of about 64 Ki pixels, but enough for all threads.
         let block_rows = total.div_ceil(threads * 2).min((1usize << 16).div_ceil(width)).max(1);
         let tile = if schedule.slots > 4 { FLAT / 2 } else { FLAT };
         return Tiling { block_rows, chunk: width, tile_rows: 1, tile };
     }
-    // Rows around them that a window reads; tall windows are processed for many rows at once.
+    // Surrounding rows that a window reads; tall windows process many rows at once.
     let windows = kernel.leaves.iter().filter_map(|l| match &l.op {
         LeafOp::OrderFilter(_, filter, _) => Some(filter.window().map_or(0, |w| w.reach().up + w.reach().down)),
         LeafOp::Load(_)
@@ -174,16 +174,15 @@ fn tiling(kernel: &MapKernel, schedule: &TileCode, geometry: Geometry, rows: Win
     let reach = schedule.rows_around();
     let height = geometry.shape.height;
     let per_column: usize = schedule.feeds.iter().map(|f| Feed::bytes_per_column(f, tile_rows, height)).sum();
-    // Blocks restart their rings, so they are several times as tall as the reach, unless threads
-    // would idle.
+    // Blocks restart their rings, so they are several times as tall as the reach, unless threads would idle.
     let fair = total.div_ceil(threads);
     let fine = if threads == 1 { fair } else { total.div_ceil(threads * 4) };
     let block_rows = fine.max(reach.saturating_mul(4)).min(fair).next_multiple_of(tile_rows);
     let most = (RING_BYTES / per_column.max(1)).clamp(tile, 8 * tile);
-    // Wide enough for the chunks at the edges, too, but no wider than the image.
+    // Wide enough for the chunks at the edges, but no wider than the image.
     let sides = schedule.feeds.iter().map(|f| f.reach.left.max(f.reach.right)).max().unwrap_or(0);
     let chunk = width.div_ceil(width.div_ceil(most)).max(sides.min(width)).next_multiple_of(END);
-    // A window alone divides its rows itself: it needs no intermediate results.
+    // A lone window operation divides its rows itself: it has no intermediate results.
     let alone = windows.is_some() && schedule.instructions.len() == 1;
     let (tile_rows, tile) = if alone { (block_rows, chunk) } else { (tile_rows, tile) };
     Tiling { block_rows, chunk, tile_rows, tile }
@@ -318,9 +317,8 @@ impl MapLaunch<'_> {
         }
     }
 
-    /// The chunks of columns. Feeds of the image's own rows pad them wherever the filters reach
-    /// beyond an edge: narrow chunks at the edges (one block of the widest kernel) let the middle
-    /// be read in place.
+    /// The chunks of columns. A feed of the image's own rows pads them wherever filters reach beyond an edge. With
+    /// narrow chunks at the edges (one block of the widest kernel), the middle is read in place.
     fn chunks(&self) -> Vec<Range<usize>> {
         let (width, chunk) = (self.geometry.shape.width, self.tiling.chunk);
         let feeds = &self.schedule.feeds;
@@ -421,12 +419,12 @@ impl MapLaunch<'_> {
         }
     }
 
-    /// The pixels of a tile at its place.
+    /// Copies the pixels of a tile to their storage.
     fn place<T: Pixel>(&self, target: ValueStorage, at: &EvaluationTile) -> OutputTile<'_, T> {
         let (first, stride) = self.expression().resolve(target, T::DTYPE, at);
         let stride = stride.unwrap_or(0);
         let length = (at.rows.len() - 1) * stride + at.cols.len();
-        // SAFETY: the tile's rows of a free slot or of the output, which nothing else refers to now.
+        // SAFETY: the tile's rows of a free slot or of the output; nothing else refers to them now.
         let out = unsafe { std::slice::from_raw_parts_mut(first.cast::<T>(), length) };
         OutputTile { out, stride, rows: at.rows, cols: at.cols.clone() }
     }

@@ -1,9 +1,9 @@
 //! Linear filters of small integers, in integers.
 //!
-//! An expression that converts integers to floats, filters them by whole taps, perhaps divides, and
-//! cuts the result to integers rounds nothing before it is cut, as long as its numbers are small. It
-//! has the same bits in integers of 16 or 32 bits, many more of which fit into a vector. [`IntegerFilterChain`]
-//! recognises such kernels.
+//! An expression may convert integers to floats, filter them by integer taps, divide, and convert the result to
+//! integers. While its numbers are small, it rounds only in the last conversion. 16-bit or 32-bit integers then give
+//! the same bits, and many more of them fit a vector. [`IntegerFilterChain`] recognises such kernels. (In this file, a
+//! pass is one filter of the chain.)
 
 use super::bytes::{self, Dot};
 use super::plane::Plane;
@@ -21,38 +21,37 @@ use horus_plan::ir::kernel::{FilterSource, Instr, InstrOp, Leaf, LeafOp, MapKern
 use horus_plan::ops::neighbourhood::{Filter, FilterLayout, Reach};
 use horus_plan::ops::pixel::PixelOp;
 
-/// Magnitude up to which `f32` has every whole number.
+/// Magnitude up to which `f32` represents every integer.
 const EXACT: i64 = 1 << 24;
-/// Sums whose quotients, as products of a sum and a half, are cut to the right number in `f32`: such
-/// a product is half a step of quotients away from whole numbers, twice what roundings move it.
+/// Limit of sums whose quotients, computed as `f32` products of a sum plus a half, convert to the right integer: such a
+/// product is half a quotient step away from integers, twice the error of the roundings.
 const DIVIDED: i64 = 1 << 22;
 /// Most taps along an axis, or elements that they read.
 const MOST: usize = 64;
-/// Most taps, other than zeros, that sums of 16 bits add in less time than products of bytes
-/// (`docs/performance/cpu.md`).
+/// Most nonzero taps for which 16-bit sums are faster than products of bytes (`docs/performance/cpu.md`).
 const FEW: usize = 25;
 /// Rows computed at a time, unless the filters reach further.
 const ROWS: usize = 32;
 
-/// A filter of whole taps, row by row, and the steps after it.
+/// A filter of integer taps, row by row, and what follows: a division, a conversion.
 #[derive(Debug)]
 struct IntegerFilter {
     taps: Vec<i32>,
     height: usize,
     width: usize,
-    /// In elements.
+    /// Reach in elements.
     reach: Reach,
     /// Elements of a pixel.
     samples: usize,
     border: Border,
     /// The divisor of the sums, or 1.
     divisor: i32,
-    /// The type whose range results are taken modulo.
+    /// The type modulo whose range results are taken.
     wrapped: Option<DType>,
 }
 
 impl IntegerFilter {
-    /// The rows of an image of some height, without gaps, that rows of the result are computed from.
+    /// The rows of an image of some height from which rows of the result are computed, as one range.
     fn reads(&self, rows: Window, height: usize) -> Window {
         let there = rows.grown(self.reach.up, self.reach.down);
         let mapped = (there.start..there.end).filter_map(|y| self.border.map(y, height));
@@ -61,7 +60,7 @@ impl IntegerFilter {
     }
 }
 
-/// Passes over an input that together are a kernel.
+/// A chain of filters of an input that equals a kernel.
 #[derive(Debug, Default)]
 pub(super) struct IntegerFilterChain {
     input: usize,
@@ -71,7 +70,7 @@ pub(super) struct IntegerFilterChain {
     most: i64,
 }
 
-/// Least and largest number of a type of few bits.
+/// The range of an integer type of at most 16 bits.
 fn range(dtype: DType) -> Option<(i64, i64)> {
     if dtype.is_float() || dtype == DType::Bool || dtype.size() > 2 {
         return None;
@@ -80,8 +79,8 @@ fn range(dtype: DType) -> Option<(i64, i64)> {
 }
 
 impl IntegerFilterChain {
-    /// The passes of a kernel over inputs of these types, of pixels of some samples; `None` if it is anything else, or a filter
-    /// that takes less time by products of bytes.
+    /// The chain that equals a kernel over inputs of these types and samples; `None` if there is none, or if products
+    /// of bytes are faster.
     pub(super) fn of(
         kernel: &MapKernel,
         dtypes: &[DType],
@@ -102,7 +101,7 @@ impl IntegerFilterChain {
         (!plan.filters.is_empty() && (fast || !kernel.leaves.iter().any(by_bytes))).then_some(plan)
     }
 
-    /// Adds the passes of a value; returns the least and the largest number that it may be.
+    /// Adds the filters of a value. Returns the smallest and the largest number that it may be.
     fn value(&mut self, map: &MapKernel, value: Val, dtypes: &[DType]) -> Option<(i64, i64)> {
         match value {
             Val::Leaf(l) => match &map.leaves[l].op {
@@ -165,7 +164,7 @@ impl IntegerFilterChain {
         let chain = &map.chains[c];
         let mut range = self.value(chain, chain.result.filter(|_| chain.additional_results.is_empty())?, dtypes)?;
         if let Some(stage) = stage {
-            // A constant beyond the edges of one pass or of both is not the same.
+            // A constant beyond the edges of one pass, or of both, gives other results.
             if border.constant().or(stage.border.constant()).is_some() {
                 return None;
             }
@@ -209,13 +208,12 @@ impl IntegerFilterChain {
         Some(range)
     }
 
-    /// Returns `true` if sums are within 16 bits.
+    /// Returns `true` if sums fit 16 bits.
     fn is_small(&self) -> bool {
         self.most <= i16::MAX.into()
     }
 
-    /// Runs the passes: inside the thread pool (`threads` of it), or on the calling thread alone if
-    /// `threads` is 1.
+    /// Runs the chain: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
     ///
     /// # Errors
     /// [`DeviceError::Argument`] for memory that is not the host's.
@@ -229,7 +227,7 @@ impl IntegerFilterChain {
     ) -> Result<(), DeviceError> {
         let to = WindowedOutput { geometry: geometry.flat(), rows, threads, reach: self.reach() };
         let small = self.is_small();
-        // Bits below the range are those of either sign.
+        // Signed and unsigned types share the low bits.
         macro_rules! each {
             ($pixel:ident, $sum:ident) => {{
                 let input = view::<$pixel>(inputs, self.input)?;
@@ -266,20 +264,20 @@ impl IntegerFilterChain {
         Ok(())
     }
 
-    /// Returns `true` if an input holds what rows of the result are computed from.
+    /// Returns `true` if an input has the rows that these rows of the result read.
     pub(super) fn reads(&self, inputs: &[LaunchInput<'_>], rows: Window) -> bool {
         let Geometry { shape, window, .. } = inputs[self.input].geometry;
         let read = self.filters.iter().rev().fold(rows, |rows, pass| pass.reads(rows, shape.height));
         window.covers(read)
     }
 
-    /// Rows that all passes together reach.
+    /// Rows that all filters of the chain reach together.
     fn reach(&self) -> usize {
         self.filters.iter().map(|p| p.height - 1).sum()
     }
 }
 
-/// The sum and the divisor, if a value in `f32` is a quotient as `(sum + 1/2) * (1 / divisor)`.
+/// The sum and the divisor, if an `f32` value is a quotient computed as `(sum + 1/2) * (1 / divisor)`.
 fn quotient(map: &MapKernel, value: Val) -> Option<(Val, i32)> {
     let with = |value: Val, wanted: PixelOp| -> Option<(Val, f32)> {
         let Val::Instr(i) = value else { return None };
@@ -298,7 +296,7 @@ fn quotient(map: &MapKernel, value: Val) -> Option<(Val, i32)> {
     (half == 0.5 && is_reciprocal).then_some((total, divisor as i32))
 }
 
-/// Integers that sums are held in.
+/// The integers of sums.
 trait Sum: Copy + Default {
     fn of(pixel: impl Into<i32>) -> Self;
     fn number(v: i32) -> Self;
@@ -309,10 +307,10 @@ trait Sum: Copy + Default {
     fn word(self) -> u16;
     /// The number modulo the range of a type.
     fn wrapped<P: Pixel>(self) -> Self;
-    /// A divisor of numbers from 0 on.
+    /// A divisor of nonnegative numbers.
     type Divisor: Copy;
     fn divisor(by: i32) -> Self::Divisor;
-    /// The whole part of a quotient.
+    /// The integer part of a quotient.
     fn over(self, divisor: Self::Divisor) -> Self;
 }
 
@@ -373,8 +371,8 @@ sum!(
     i16,
     (u16, u32),
     |by| {
-        // With 2^s < by <= 2^(s + 1) and m the next number from 2^(16 + s) / by on, m * by is less
-        // than 2^(s + 1) above 2^(16 + s): too little to matter to numbers below 2^15.
+        // With 2^s < by <= 2^(s + 1) and m the smallest integer not below 2^(16 + s) / by, m * by is less than 2^(s +
+        // 1) above 2^(16 + s): no difference for numbers below 2^15.
         let by = by.cast_unsigned();
         let s = (by - 1).ilog2();
         ((1u32 << (16 + s)).div_ceil(by) as u16, s)
@@ -385,38 +383,38 @@ sum!(
     i32,
     f32,
     |by| 1.0 / by as f32,
-    // SAFETY: sums are from 0 to `DIVIDED`; stale numbers beyond a line are 32 bits, which a factor of
-    // at most a half keeps within the range.
+    // SAFETY: sums are from 0 to `DIVIDED`. Stale numbers beyond a line have 32 bits, and a factor of at most a half
+    // brings them into range.
     |v, d| unsafe { ((v as f32 + 0.5) * d).to_int_unchecked() }
 );
 
-/// Where results go: all rows of a block.
+/// Storage of the results: all rows of a block.
 enum IntegerOutput<'a> {
     Bytes(&'a mut [u8]),
     Words(&'a mut [u16]),
 }
 
 for_each_isa! {
-    /// All passes for the given rows.
+    /// Applies all filters of the chain to the given rows.
     fn apply_filters[S: Pixel + Into<i32>, A: Sum][S, A](
         plane: &Plane<'_, S>, passes: &[IntegerFilter], rows: Window, out: &mut IntegerOutput<'_>
     ) as apply_filters_body
 }
 
-/// Pixels computed together; rows are held in as many, so that none are left over.
+/// Pixels computed together. Rows are stored in multiples of it, so that none are left over.
 const LANES: usize = 64;
-/// Elements beyond a row that are held, for those that [`MOST`] taps read and as many sums of neighbours.
+/// Elements stored beyond a row: [`MOST`] taps and as many sums of neighbours read them.
 const BEYOND: usize = MOST.next_multiple_of(LANES) + LANES;
-/// Powers of two below [`MOST`], and most binary digits of a width.
+/// Powers of two below [`MOST`]: the most binary digits of a width.
 const DIGITS: usize = MOST.ilog2() as usize;
 
-/// Rows that a pass reads, with as many columns on each side as it reaches.
+/// Rows that a pass reads, with its reach in columns on each side.
 struct PaddedRows<A> {
     rows: Window,
     stride: usize,
     data: Vec<A>,
-    /// Index of the first row's beginning, from which vectors of all rows start at cache lines: those
-    /// that lie across two take longer.
+    /// Index of the first row's beginning. Vectors of all rows start at cache lines from there: vectors across two
+    /// lines take longer.
     start: usize,
     /// A row of the border's constant.
     constant: Vec<A>,
@@ -477,7 +475,7 @@ fn apply_filters_body<S: Pixel + Into<i32>, A: Sum>(
     let mut kept = ReusedSums { total: &mut total[of_total], doubled: &mut doubled[of_doubled..] };
     for start in (rows.start..rows.end).step_by(step) {
         let block = Window::new(start, rows.end.min(start + step.cast_signed()));
-        // The rows that each pass reads for those that the next one does.
+        // The rows that each pass reads for the rows of the next one.
         let mut need = block;
         for (pass, read) in passes.iter().zip(&mut reads).rev() {
             need = pass.reads(need, height);
@@ -522,7 +520,7 @@ fn apply_filters_body<S: Pixel + Into<i32>, A: Sum>(
     }
 }
 
-/// Pixels as sums.
+/// Converts pixels to sums.
 #[inline(always)]
 fn widen<S: Pixel + Into<i32>, A: Sum>(pixels: &[S], to: &mut [A]) {
     #[inline(always)]
@@ -536,7 +534,7 @@ fn widen<S: Pixel + Into<i32>, A: Sum>(pixels: &[S], to: &mut [A]) {
     last.iter().zip(rest).for_each(|(pixel, to)| *to = A::of(*pixel));
 }
 
-/// The low bits of results.
+/// Stores the low bits of results.
 #[inline(always)]
 fn narrow<A: Sum, D: Copy>(line: &[A], out: &mut [D], low: impl Fn(A) -> D + Copy) {
     #[inline(always)]
@@ -551,22 +549,22 @@ fn narrow<A: Sum, D: Copy>(line: &[A], out: &mut [D], low: impl Fn(A) -> D + Cop
     last.into_iter().flatten().zip(rest).for_each(|(v, out)| *out = low(*v));
 }
 
-/// Numbers before the first cache line, of at most [`LANES`].
+/// Numbers before the first cache line, at most [`LANES`].
 #[inline(always)]
 fn aligned<A>(data: &[A]) -> usize {
     data.as_ptr().align_offset(64).min(LANES)
 }
 
-/// Sums that are reused.
+/// Sums for reuse.
 struct ReusedSums<'a, A> {
-    /// Of columns in the row before.
+    /// Sums of columns in the row before.
     total: &'a mut [A],
-    /// Of two, four and so on neighbours in a row.
+    /// Sums of two, four and so on neighbours in a row.
     doubled: &'a mut [A],
 }
 
-/// Filters row `y` of an image of some height into `to`, and divides. Sums of columns are those of the
-/// row before, but for two pixels, and sums of a row those of halves.
+/// Filters row `y` of an image of some height into `to`, and divides. Column sums follow from the row before by adding
+/// and subtracting one pixel each, row sums from sums of halves.
 #[inline(always)]
 fn filter<A: Sum>(
     pass: &IntegerFilter,
@@ -638,7 +636,7 @@ fn filter<A: Sum>(
     }
 }
 
-/// Sums of columns one row further down.
+/// Moves column sums one row down.
 #[inline(always)]
 fn slide<A: Sum>(
     new: &[A; LANES],
@@ -653,7 +651,7 @@ fn slide<A: Sum>(
     }
 }
 
-/// Sums of elements of a line and those `by` further.
+/// Sums of the elements of a line and the elements `by` further.
 #[inline(always)]
 fn double<A: Sum>(line: &[A], by: usize, to: &mut [A]) {
     #[inline(always)]
@@ -666,8 +664,7 @@ fn double<A: Sum>(line: &[A], by: usize, to: &mut [A]) {
     to.as_chunks_mut().0.iter_mut().zip(a.iter().zip(b)).for_each(|(to, (a, b))| part(a, b, to));
 }
 
-/// Adds some terms, up to four if they are not ones, or stores their sum if nothing is there; then
-/// divides.
+/// Adds some terms (up to four unless all taps are 1) to the sums, or stores them as the first; then divides.
 #[inline(always)]
 fn add_some<A: Sum>(terms: &[(A, &[A])], ones: bool, started: bool, divisor: Option<A::Divisor>, to: &mut [A]) {
     match divisor {

@@ -9,14 +9,14 @@ use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::neighbourhood::Reach;
 
-/// Rows of a block. A kernel computes [`BLOCK_ROWS`] x [`BLOCK_COLS`] pixels at a time so that few
-/// blocks touch a border.
+/// Rows of a block. A kernel computes [`BLOCK_ROWS`] x [`BLOCK_COLS`] pixels at a time, so that few blocks touch a
+/// border.
 pub(super) const BLOCK_ROWS: usize = 64;
 /// Columns of a block.
 pub(super) const BLOCK_COLS: usize = 512;
 
-/// The pixels around a tile, as a rectangle that needs no border handling: a view of the plane if
-/// it lies inside the image, otherwise a copy.
+/// The pixels around a tile, as a rectangle without borders: a view of the plane if it is inside the image, otherwise a
+/// copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patch<'a, T> {
     data: &'a [T],
@@ -26,7 +26,7 @@ pub(super) struct Patch<'a, T> {
 }
 
 impl<'a, T: Pixel> Patch<'a, T> {
-    /// The patch read for `rows` and `cols` by an operation of the given reach in elements. `scratch` holds the
+    /// The patch that an operation of the given reach, in elements, reads for `rows` and `cols`. `scratch` receives the
     /// copy, if one is made.
     pub(super) fn around(
         plane: &Plane<'a, T>,
@@ -39,7 +39,7 @@ impl<'a, T: Pixel> Patch<'a, T> {
         let rows = rows.grown(reach.up, reach.down);
         let left = cols.start.cast_signed() - reach.left.cast_signed();
         let stride = cols.len() + reach.left + reach.right;
-        // Held rows beyond the image are wrapped rows; only that border reads them.
+        // Rows in memory beyond the image are wrapped rows; only that border mode reads them.
         let held = if border == Border::Wrap { plane.window } else { plane.window.clipped(plane.height) };
         if held.covers(rows) && left >= 0 && cols.end + reach.right <= plane.width {
             return Patch { data: plane.data(), stride: plane.width, top: plane.window.start, left: 0 };
@@ -65,8 +65,8 @@ impl<'a, T: Pixel> Patch<'a, T> {
         &self.data[at..at + n]
     }
 
-    /// The first of `n` pixels from column `x` on in each of `rows` rows from `y` on, and pixels
-    /// from row to row.
+    /// The first of `n` pixels from column `x` on in each of `rows` rows from `y` on, and the distance of rows in
+    /// pixels.
     pub(super) fn rectangle(&self, y: isize, x: isize, rows: usize, n: usize) -> (*const T, usize) {
         let at = (y - self.top).cast_unsigned() * self.stride + (x - self.left).cast_unsigned();
         assert!(rows > 0 && (rows - 1) * self.stride + n <= self.data[at..].len(), "the patch holds the rectangle");
@@ -79,7 +79,7 @@ thread_local! {
     static COPY: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Cuts a tile into blocks and calls `f` with each and the patch around it, of this reach in pixels.
+/// Cuts a tile into blocks and calls `f` with each block and the patch around it, of this reach in pixels.
 pub(super) fn for_each_block<T: Pixel>(
     plane: &Plane<'_, T>,
     reach: Reach,
@@ -96,7 +96,7 @@ pub(super) fn for_each_block<T: Pixel>(
     });
 }
 
-/// Calls `f` with each part of a tile of at most so many rows and columns.
+/// Calls `f` with each part of a tile of at most this many rows and columns.
 pub(super) fn for_each_part<T: Pixel>(
     tile: &mut OutputTile<'_, T>,
     (rows, columns): (usize, usize),

@@ -14,8 +14,7 @@ use horus_plan::pixel_ops;
 /// Elements computed at a time, and the length to which a constant operand is repeated.
 pub(crate) const RUN: usize = 64;
 
-/// An operand: its address, and a flag for a constant repeated [`RUN`] times instead of a run of
-/// pixels.
+/// An operand: an address, and a flag for a constant repeated [`RUN`] times instead of a run of pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOperand {
     /// The first element.
@@ -28,10 +27,10 @@ impl RunOperand {
     /// The run of [`RUN`] elements from element `i` on.
     ///
     /// # Safety
-    /// The operand has elements of type `T` that far (a constant: [`RUN`]).
+    /// The operand has elements of type `T` up to there (a constant: [`RUN`]).
     #[inline(always)]
     unsafe fn run<'a, T>(self, i: usize) -> &'a [T; RUN] {
-        // SAFETY: vouched for by the caller; memory of images and scratch is aligned for every
+        // SAFETY: promised by the caller; memory of images and scratch is aligned for every
         // element type.
         unsafe { &*self.at.cast::<T>().add(if self.constant { 0 } else { i }).cast() }
     }
@@ -39,16 +38,16 @@ impl RunOperand {
     /// Element `i`.
     ///
     /// # Safety
-    /// As for [`Lanes::run`].
+    /// As for [`RunOperand::run`].
     #[inline(always)]
     unsafe fn get<T: Copy>(self, i: usize) -> T {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { *self.at.cast::<T>().add(if self.constant { 0 } else { i }) }
     }
 }
 
-/// Defines a loop body as a type whose function is always inlined. A long closure is not inlined,
-/// which prevents vectorisation.
+/// Defines a loop body as a type whose function is always inlined. (A long closure is not inlined, which prevents
+/// vectorisation.)
 macro_rules! body {
     ($kind:ident [$($generics:tt)*] |$($arg:ident: $t:ty),+| -> $r:ty { $body:expr }) => {{
         struct Body;
@@ -81,8 +80,8 @@ macro_rules! arity {
             }
             debug_assert!(n >= RUN, "shorter ones are computed as runs");
             let out = out.cast::<R>();
-            // SAFETY: the caller vouches for n elements of every operand and of the output, which
-            // overlaps none, and for a run at least.
+            // SAFETY: the caller promises n elements of every operand and of the output, which overlaps none, and at
+            // least a run.
             unsafe {
                 // The last two runs may overlap: every element is computed from the operands alone.
                 let mut next = 0;
@@ -97,26 +96,26 @@ macro_rules! arity {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma")]
         unsafe fn $avx2<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[RunOperand; 3], out: *mut u8, n: usize) {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             unsafe { $body::<$($t,)+ R, F>(args, out, n) }
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
         unsafe fn $avx512<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[RunOperand; 3], out: *mut u8, n: usize) {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             unsafe { $body::<$($t,)+ R, F>(args, out, n) }
         }
 
         /// Computes `n` elements of `out`, at least [`RUN`].
         ///
         /// # Safety
-        /// The operands have `n` elements of the types of the function's parameters, `out` has room
-        /// for `n` results and overlaps no operand, and the machine has the instruction set.
+        /// The operands have `n` elements of the types of the function's parameters, `out` has memory for `n` results
+        /// and overlaps no operand, and the machine has the instruction set.
         pub(super) unsafe fn $name<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(
             isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize, _: F
         ) {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             unsafe {
                 match isa {
                     #[cfg(target_arch = "x86_64")]
@@ -149,7 +148,7 @@ unsafe fn angles<T: Pixel>(
     near: impl Unary<T, T>,
     any: fn(T) -> T,
 ) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         unary::<T, T, _>(isa, args, out, n, near);
         if (0..n).fold(false, |far, i| far | args[0].get::<T>(i).far()) {
@@ -180,7 +179,7 @@ macro_rules! interpreter {
      select { $($s:ident $sn:literal $_sd:literal, $_st:tt;)* }) => {
         unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
             debug_assert!(T::DTYPE.is_float() || !op.is_transcendental(), "{op:?} of integers has no loop");
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             unsafe {
                 // Operations that have a faster path than the loop over the table's body.
                 match op {
@@ -233,8 +232,7 @@ macro_rules! interpreter {
 }
 pixel_ops!(interpreter);
 
-/// [`apply`] for a function that integers compute in `f64`: by vectors of `f64`, converted in both
-/// directions.
+/// [`apply`] for a function that integers compute in `f64`: through vectors of `f64`, converted in both directions.
 ///
 /// # Safety
 /// As for [`apply`].
@@ -246,12 +244,12 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[RunOperand; 3], ou
     for i in (0..n).step_by(RUN) {
         let count = RUN.min(n - i);
         for (operand, arg) in operands.iter_mut().zip(&args[..arity]) {
-            // A constant is converted once; lanes beyond the end are computed in vain.
+            // A constant is converted once. Results of lanes beyond the end are not used.
             if i == 0 || !arg.constant {
                 let count = if arg.constant { RUN } else { count };
                 let from =
                     RunOperand { at: arg.at.wrapping_add(if arg.constant { 0 } else { i * dtype.size() }), ..*arg };
-                // SAFETY: the caller's: that many elements from there on; room for a run.
+                // SAFETY: the caller's: that many elements from there on; the buffer is as long as a run.
                 unsafe {
                     convert(Conversion::Nearest, dtype, DType::F64, isa, &[from; 3], operand.as_mut_ptr().cast(), count)
                 }
@@ -260,8 +258,7 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[RunOperand; 3], ou
         let lanes =
             [0, 1, 2].map(|k: usize| RunOperand { at: operands[k].as_ptr().cast(), constant: args[k].constant });
         let found = RunOperand { at: results, constant: false };
-        // SAFETY: operands and results are runs; the output has room for the rest of the caller's
-        // elements.
+        // SAFETY: operands and results are runs; the output has memory for the rest of the caller's elements.
         unsafe {
             typed::<f64>(op, isa, &lanes, results, RUN);
             convert(Conversion::Nearest, DType::F64, dtype, isa, &[found; 3], out.add(i * dtype.size()), count);
@@ -269,12 +266,12 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[RunOperand; 3], ou
     }
 }
 
-/// Computes fewer elements than a run as a run: of copies of the operands, and of zeros. A loop over less than a run in
-/// every instance would double the code of all of them.
+/// Computes fewer elements than a run as a run: copies of the operands, followed by zeros. A loop for less than a run
+/// in every instance would double the size of their code.
 ///
 /// # Safety
-/// The operands that are listed have `n` elements of `sizes` bytes (constants: [`RUN`]), `out` has room for `n` of `size`
-/// bytes and overlaps none, and `compute` writes a run of them.
+/// The listed operands have `n` elements of `sizes` bytes (constants: [`RUN`]), `out` has memory for `n` results of
+/// `size` bytes and overlaps none, and `compute` writes a run of results.
 unsafe fn as_a_run(
     args: &[RunOperand; 3],
     sizes: &[usize],
@@ -288,7 +285,7 @@ unsafe fn as_a_run(
     let mut room = [const { MaybeUninit::<[u64; RUN]>::uninit() }; 3];
     let mut results = MaybeUninit::<[u64; RUN]>::uninit();
     let mut lanes = *args;
-    // SAFETY: there is room for a run of the largest elements; the caller vouches for the rest.
+    // SAFETY: there is memory for a run of the largest elements; the caller promises the rest.
     unsafe {
         for ((lanes, room), size) in lanes.iter_mut().zip(&mut room).zip(sizes).filter(|((l, _), _)| !l.constant) {
             let to = room.as_mut_ptr().cast::<u8>();
@@ -306,23 +303,22 @@ unsafe fn as_a_run(
 /// Applies `op` to `n` elements of type `dtype` of each operand.
 ///
 /// # Safety
-/// The operands have `n` elements of the type that `op` takes there (constants: [`RUN`]), `out` has
-/// room for `n` results and overlaps no operand, all are aligned for their type, and the machine
-/// has the instruction set.
+/// The operands have `n` elements of the type that `op` takes there (constants: [`RUN`]), `out` has memory for `n`
+/// results and overlaps no operand, all are aligned for their type, and the machine has the instruction set.
 pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
     if n < RUN {
         let sizes = [0, 1, 2].map(|i| op.operand(i, dtype).size());
         let result = (out, op.result(dtype).size());
-        // SAFETY: vouched for by the caller; a run of every operand and result.
+        // SAFETY: promised by the caller; a run of every operand and result.
         return unsafe {
             as_a_run(args, &sizes[..op.arity()], result, n, |args, out| apply(op, dtype, isa, args, out, RUN));
         };
     }
     if !dtype.is_float() && op.is_transcendental() {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         return unsafe { by_f64(op, dtype, isa, args, out, n) };
     }
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     dispatch!(dtype, T => unsafe { typed::<T>(op, isa, args, out, n) })
 }
 
@@ -340,12 +336,12 @@ pub(crate) unsafe fn convert(
     n: usize,
 ) {
     let run = |args: &[RunOperand; 3], out, n| {
-        // SAFETY: vouched for by the caller, or a run of elements and of results.
+        // SAFETY: promised by the caller, or a run of elements and of results.
         unsafe { convert::run(rule, from, to, isa, args, out, n) }
     };
     if n >= RUN {
         return run(args, out, n);
     }
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe { as_a_run(args, &[from.size()], (out, to.size()), n, |args, out| run(args, out, RUN)) }
 }

@@ -8,7 +8,7 @@ use horus_host::buffer::HostBuffer;
 use horus_host::device::{Geometry, LaunchInput, Memory};
 use horus_plan::ir::kernel::MapKernel;
 
-/// An input of an expression per pixel.
+/// An input of a per-pixel expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpressionInput<'a> {
     /// Its memory.
@@ -17,7 +17,7 @@ pub(super) struct ExpressionInput<'a> {
     pub(super) geometry: Geometry,
     /// Samples of a pixel.
     pub(super) samples: usize,
-    /// The rows that may be read: all in memory, or those of the image.
+    /// The rows that may be read: all in memory, or the rows of the image.
     pub(super) rows: Window,
 }
 
@@ -50,42 +50,42 @@ pub(crate) struct Plane<'a, T> {
     pub(crate) height: usize,
     /// Elements of a row.
     pub(crate) width: usize,
-    /// Samples of a pixel: neighbours in a row are as many elements apart.
+    /// Samples of a pixel: neighbours in a row are this many elements apart.
     pub(crate) samples: usize,
-    /// The rows held.
+    /// The rows in memory.
     pub(crate) window: Window,
 }
 
 impl<'a, T: Pixel> Plane<'a, T> {
-    /// A plane over `data`, which holds the rows of `window`; its pixels have one sample.
+    /// A plane over `data`, the rows of `window`; its pixels have one sample.
     pub(crate) fn new(data: &'a [T], height: usize, width: usize, window: Window) -> Plane<'a, T> {
         assert_eq!(data.len(), window.len() * width, "a plane holds the rows of its window");
         Plane { data, height, width, samples: 1, window }
     }
 
-    /// The same plane, of pixels of so many samples.
+    /// The same plane, with pixels of this many samples.
     pub(crate) fn interleaved(self, samples: usize) -> Plane<'a, T> {
         Plane { samples, ..self }
     }
 
-    /// The plane with other elements, as many.
+    /// The plane with as many other elements.
     pub(crate) fn of<'b, S: Pixel>(&self, data: &'b [S]) -> Plane<'b, S> {
         Plane::new(data, self.height, self.width, self.window).interleaved(self.samples)
     }
 
-    /// The element of a row that is read at element `x` of the row continued by a border; `None` for its constant.
+    /// The element read at element `x` of the row continued by a border; `None` for the border's constant.
     #[inline]
     pub(crate) fn column(&self, x: isize, border: Border) -> Option<usize> {
         border.map_sample(x, self.width, self.samples)
     }
 
-    /// All held rows, contiguous.
+    /// All rows in memory, contiguous.
     #[inline]
     pub(crate) fn data(&self) -> &'a [T] {
         self.data
     }
 
-    /// Row `y`, which must be held.
+    /// Row `y`, which must be in memory.
     #[inline]
     pub(crate) fn row(&self, y: isize) -> &'a [T] {
         debug_assert!(self.window.contains(y), "row {y} is not in {}", self.window);
@@ -93,8 +93,8 @@ impl<'a, T: Pixel> Plane<'a, T> {
         &self.data[at..at + self.width]
     }
 
-    /// The held row read at image row `y`, or `None` where the border's constant is read. A wrapped
-    /// row beyond the image is returned unchanged if it is held.
+    /// The row in memory that is read at image row `y`; `None` where the border's constant is read. A wrapped row
+    /// beyond the image is returned unchanged if it is in memory.
     #[inline]
     pub(crate) fn resolve(&self, y: isize, border: Border) -> Option<isize> {
         resolve(y, border, self.height, self.window)
@@ -120,12 +120,12 @@ pub(super) fn resolve(y: isize, border: Border, height: usize, window: Window) -
     border.map(y, height).map(usize::cast_signed)
 }
 
-/// Rows read by filters, one at a time: of a plane, or computed on demand.
+/// Rows read by filters, one at a time: from a plane, or computed on demand.
 pub(super) trait RowSource<T> {
     /// As [`Plane::resolve`].
     fn resolve(&self, y: isize, border: Border) -> Option<isize>;
 
-    /// Row `y`, which must be held; at least the pixels of columns `cols` are valid.
+    /// Row `y`, which must be in memory; at least the pixels of columns `cols` are valid.
     fn row(&mut self, y: isize, cols: Range<usize>) -> &[T];
 }
 
@@ -139,8 +139,7 @@ impl<T: Pixel> RowSource<T> for Plane<'_, T> {
     }
 }
 
-/// A plane whose rows stand for all their copies: the input of a chain, whose rows are those of the
-/// image.
+/// A plane whose rows stand for all their copies: the input of a chain, whose rows are the rows of the image.
 pub(super) struct Unrolled<'a, T>(pub(super) Plane<'a, T>);
 
 impl<T: Pixel> RowSource<T> for Unrolled<'_, T> {
@@ -153,7 +152,7 @@ impl<T: Pixel> RowSource<T> for Unrolled<'_, T> {
     }
 }
 
-/// Row `y` of an image or, where `window` does not hold it, a copy of it that it holds.
+/// Row `y` of an image or, if `window` does not contain it, a copy that `window` contains.
 pub(super) fn wrapped_row(y: isize, height: usize, window: Window) -> isize {
     if window.contains(y) || height == 0 {
         return y;

@@ -1,7 +1,7 @@
-//! Row passes: up to three filters of one row, of any lengths, over the same source row at once.
+//! Row filters: up to three filters of one row, of any lengths, over the same source row at once.
 //!
-//! Most pixel vectors of a row filter straddle cache lines, so that loads bound the speed, not
-//! multiplications. Every loaded vector therefore serves all filters with a tap there.
+//! Most pixel vectors of a row filter straddle cache lines, so that loads, not multiplications, bound the speed. Every
+//! loaded vector therefore serves all filters with a tap there.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::simd::{Array, Isa, Simd, Vector};
 /// Maximum number of filters evaluated together.
 pub(super) const MOST: usize = 3;
 
-/// One of the filters: output `x` is the sum over `j` of `taps[j]` times source element `x + (start + j) * samples`.
+/// A row filter: output `x` is the sum over `j` of `taps[j]` times source element `x + (start + j) * samples`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowFilter<'a, T> {
     /// Column of the first tap.
@@ -26,8 +26,8 @@ pub(super) struct RowFilter<'a, T> {
 /// canonical order of its taps.
 ///
 /// # Safety
-/// The source can be read as far as the taps reach and the outputs written over `width` pixels,
-/// without overlap; the machine has the instruction set.
+/// The source can be read as far as the taps reach, and the outputs written over `width` pixels, without overlap; the
+/// machine has the instruction set.
 pub(super) unsafe fn run<T: Simd>(
     source: *const T,
     filters: &[RowFilter<'_, T>],
@@ -35,7 +35,7 @@ pub(super) unsafe fn run<T: Simd>(
     width: usize,
     isa: Isa,
 ) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -51,14 +51,14 @@ pub(super) unsafe fn run<T: Simd>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>], samples: usize, width: usize) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe { select::<T::Avx2, 8, 6, 4>(source, filters, samples, width) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 unsafe fn avx512<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>], samples: usize, width: usize) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe { select::<T::Avx512, 8, 8, 8>(source, filters, samples, width) }
 }
 
@@ -70,7 +70,7 @@ unsafe fn select<V: Vector, const C1: usize, const C2: usize, const C3: usize>(
     samples: usize,
     width: usize,
 ) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match *filters {
             [a] => row::<V, 1, C1>(source, &[a], samples, width),
@@ -81,7 +81,7 @@ unsafe fn select<V: Vector, const C1: usize, const C2: usize, const C3: usize>(
     }
 }
 
-/// A range of columns over which the same filters have taps: a bit for each.
+/// A range of columns in which the same filters have taps: a bit for each filter.
 type Segment = (usize, usize, u8);
 
 /// The segments between the starts and ends of the filters, in order.
@@ -116,7 +116,7 @@ unsafe fn row<V: Vector, const NF: usize, const C: usize>(
 ) {
     let (cuts, n) = segments(filters);
     let cuts = &cuts[..n];
-    // SAFETY: vouched for by the caller; a block stays inside the row.
+    // SAFETY: promised by the caller; a block stays inside the row.
     unsafe {
         columns!(
             width,
@@ -136,7 +136,7 @@ unsafe fn block<V: Vector, const NF: usize, const C: usize>(
     (cuts, samples): (&[Segment], usize),
     x: usize,
 ) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         let mut acc = [[V::splat(V::Elem::default()); C]; NF];
         for &(from, to, mask) in cuts {
@@ -158,7 +158,7 @@ unsafe fn block<V: Vector, const NF: usize, const C: usize>(
     }
 }
 
-/// Columns `columns` of pixels of `samples` samples, for the filters of `MASK`.
+/// Computes columns `columns` of pixels of `samples` samples, for the filters of `MASK`.
 #[inline(always)]
 unsafe fn segment<V: Vector, const NF: usize, const C: usize, const MASK: u8>(
     acc: &mut [[V; C]; NF],
@@ -172,7 +172,7 @@ unsafe fn segment<V: Vector, const NF: usize, const C: usize, const MASK: u8>(
     }
     let taps: [*const V::Elem; NF] =
         std::array::from_fn(|f| filters[f].taps.as_ptr().wrapping_add(columns.start).wrapping_sub(filters[f].start));
-    // SAFETY: vouched for by the caller; the filters of the mask have taps at these columns.
+    // SAFETY: promised by the caller; the filters of the mask have taps at these columns.
     unsafe {
         for j in 0..columns.len() {
             let mut weights = [V::splat(V::Elem::default()); NF];

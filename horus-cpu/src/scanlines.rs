@@ -3,8 +3,8 @@
 use super::simd::Isa;
 use super::versions::for_each_isa;
 
-/// Number of filters considered, by their numbers in the format; 0, which leaves rows unchanged, is
-/// excluded as it never wins here.
+/// Number of filters considered, by their numbers in the format. Filter 0, which leaves rows unchanged, is excluded
+/// because it is never best here.
 const FILTERS: usize = 4;
 const SUB: u8 = 1;
 const UP: u8 = 2;
@@ -56,15 +56,14 @@ fn each(to: &mut [u8], x: &[u8], a: &[u8], b: &[u8], c: &[u8], foreseen: impl Fn
     }
 }
 
-/// The filter with the smallest sum of absolute residuals, as signed bytes, over a sample of the
-/// row.
+/// The filter with the smallest sum of absolute residuals, as signed bytes, over a sample of the row.
 #[inline(always)]
 fn least(row: &[u8], before: &[u8], step: usize) -> u8 {
     let n = row.len().saturating_sub(step);
     let (x, a, b, c) = (&row[row.len() - n..], &row[..n], &before[row.len() - n..], &before[..n]);
     let stride = if n < 2 * PIECE * LOOKED_AT { PIECE } else { PIECE * LOOKED_AT };
     let mut sums = [0u64; FILTERS];
-    // As many as a 16-bit sum can hold.
+    // As many as a 16-bit sum can represent.
     for few in (0..n).step_by(stride * 256) {
         let mut lanes = [[0u16; LANES]; FILTERS];
         for at in (few..n.min(few + stride * 256)).step_by(stride) {
@@ -128,11 +127,11 @@ fn average(a: u8, b: u8) -> u8 {
     (a & b) + ((a ^ b) >> 1)
 }
 
-/// The predictor of Paeth: of left, above and the corner, the one nearest to left + above - corner.
+/// Paeth's predictor: the nearest of left, above and the corner to left + above - corner.
 #[inline(always)]
 fn paeth(a: u8, b: u8, c: u8) -> u8 {
-    // Without wider integers: the distances from a and b are those of b and a from the corner; the
-    // third is their sum or, if the corner lies between them, not the smallest.
+    // Without wider integers: the distances from a and b are the distances of b and a from the corner; the third is
+    // their sum or, if the corner is between them, not the smallest.
     let (pa, pb) = (b.abs_diff(c), a.abs_diff(c));
     let pc = if (a < c) == (c < b) { pa.abs_diff(pb) } else { u8::MAX };
     let near = if pb <= pc { b } else { c };
@@ -193,7 +192,7 @@ mod tests {
                     for i in 0..before.len() {
                         let (a, c) = if i < step { (0, 0) } else { (row[i - step], before[i - step]) };
                         let b = before[i];
-                        // As a filter predicts it, up to noise; or unpredictable.
+                        // As a filter predicts, up to noise; or unpredictable.
                         let foreseen = [a, b, average(a, b), predictor(a, b, c), noise(7919 * i)][kind];
                         row.push(foreseen.wrapping_add((i % 3) as u8));
                     }

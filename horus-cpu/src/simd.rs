@@ -1,18 +1,17 @@
-//! Instruction sets, and vectors that are written once for all of them.
+//! Instruction sets, and vectors: kernels are written once for all sets.
 //!
-//! A kernel is an `#[inline(always)]` function over `Vector`, instantiated inside functions that
-//! enable the features of an [`Isa`]. All implementations round alike (one rounding per fused
-//! multiply-add), so the choice of instruction set never changes a bit.
+//! A kernel is an `#[inline(always)]` function over `Vector`, instantiated inside functions that enable the features of
+//! an [`Isa`]. All implementations round alike (one rounding for each fused multiply-add), so the choice of instruction
+//! set never changes a bit.
 
 use horus_base::dtype::Float;
 use horus_base::error::Error;
 use horus_base::settings::{ISA, InstructionSet};
 
-/// An instruction set that kernels are instantiated for. Kernels only receive supported ones: from
-/// [`Isa::detect`] or [`Isa::available`].
+/// An instruction set for which kernels are instantiated. Kernels only receive supported ones: from [`Isa::detect`] or
+/// [`Isa::available`].
 ///
-/// A processor of the family x86-64 needs AVX2 and FMA: without fused multiply-add in hardware, each
-/// one would be a call.
+/// An x86-64 processor must have AVX2 and FMA: without fused multiply-add in hardware, each would be a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
     /// The baseline of the compiler's target.
@@ -31,7 +30,7 @@ impl Isa {
     /// `avx512`) lowers it; a value above the machine's best has no effect.
     ///
     /// # Errors
-    /// [`Error::Config`] for another value, and on a processor that kernels cannot run on.
+    /// [`Error::Config`] for another value, and on a processor on which kernels cannot run.
     pub fn detect() -> Result<Isa, Error> {
         let widest = ISA.get()?;
         let best = Isa::available().into_iter().rev().find(|isa| isa.is_allowed(widest));
@@ -50,7 +49,7 @@ impl Isa {
         true
     }
 
-    /// Every instruction set that this machine has, least first.
+    /// All instruction sets of this machine, the lowest first.
     #[cfg(target_arch = "x86_64")]
     pub fn available() -> Vec<Isa> {
         let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -62,7 +61,7 @@ impl Isa {
         isas.into_iter().filter(|(_, supported)| *supported).map(|(isa, _)| isa).collect()
     }
 
-    /// Every instruction set that this machine has.
+    /// All instruction sets of this machine.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn available() -> Vec<Isa> {
         vec![Isa::Portable]
@@ -83,7 +82,7 @@ impl Isa {
 
 /// A vector of `LANES` elements of a row, with which filters accumulate products.
 pub(crate) trait Lanes: Copy {
-    /// The content of a lane: a pixel of a row, or several.
+    /// The content of a SIMD lane: a pixel of a row, or several.
     type Elem: Copy + Default;
     /// The same for a single pixel.
     type One: Lanes<Elem = Self::Elem>;
@@ -104,7 +103,7 @@ pub(crate) trait Lanes: Copy {
     /// They can be read, and the machine has the instruction set.
     unsafe fn load(at: *const Self::Elem) -> Self;
 
-    /// Stores the lanes from `at`, which need not be aligned: sums as pixels of the result.
+    /// Stores the lanes at `at`, which need not be aligned: sums as pixels of the result.
     ///
     /// # Safety
     /// They can be written, and the machine has the instruction set.
@@ -144,7 +143,7 @@ pub(crate) trait Vector: Lanes<Elem: Float> {
     unsafe fn mul(self, a: Self) -> Self;
 }
 
-/// An array that the compiler vectorises, for any machine; of one lane also a single pixel.
+/// An array that the compiler vectorises, for any machine. With one lane, it is a single pixel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Array<T, const N: usize>([T; N]);
 
@@ -160,12 +159,12 @@ impl<T: Float, const N: usize> Lanes for Array<T, N> {
     }
     #[inline(always)]
     unsafe fn load(at: *const T) -> Self {
-        // SAFETY: the caller vouches for N readable elements.
+        // SAFETY: the caller promises N readable elements.
         Array(unsafe { at.cast::<[T; N]>().read() })
     }
     #[inline(always)]
     unsafe fn store(self, at: *mut T) {
-        // SAFETY: the caller vouches for N writable elements.
+        // SAFETY: the caller promises N writable elements.
         unsafe { at.cast::<[T; N]>().write(self.0) }
     }
     #[inline(always)]
@@ -195,13 +194,13 @@ impl<T: Float, const N: usize> Vector for Array<T, N> {
 
 /// The vectors of a float type.
 pub(crate) trait Simd: Float {
-    /// Of the portable instruction set.
+    /// Vectors of the portable instruction set.
     #[cfg(not(target_arch = "x86_64"))]
     type Portable: Vector<Elem = Self>;
-    /// Of AVX2.
+    /// Vectors of AVX2.
     #[cfg(target_arch = "x86_64")]
     type Avx2: Vector<Elem = Self>;
-    /// Of AVX-512.
+    /// Vectors of AVX-512.
     #[cfg(target_arch = "x86_64")]
     type Avx512: Vector<Elem = Self>;
 }
@@ -243,24 +242,24 @@ mod x86 {
 
                 #[inline(always)]
                 unsafe fn splat(v: $elem) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $splat(v) })
                 }
                 #[inline(always)]
                 unsafe fn load(at: *const $elem) -> Self {
-                    // SAFETY: the caller vouches for the instruction set and for the readable
+                    // SAFETY: the caller promises the instruction set and the readable
                     // elements.
                     $name(unsafe { $load(at) })
                 }
                 #[inline(always)]
                 unsafe fn store(self, at: *mut $elem) {
-                    // SAFETY: the caller vouches for the instruction set and for the writable
+                    // SAFETY: the caller promises the instruction set and the writable
                     // elements.
                     unsafe { $store(at, self.0) }
                 }
                 #[inline(always)]
                 unsafe fn fma(self, a: Self, b: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $fma(self.0, a.0, b.0) })
                 }
             }
@@ -268,22 +267,22 @@ mod x86 {
             impl Vector for $name {
                 #[inline(always)]
                 unsafe fn fms(self, a: Self, b: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $fms(self.0, a.0, b.0) })
                 }
                 #[inline(always)]
                 unsafe fn add(self, a: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $add(self.0, a.0) })
                 }
                 #[inline(always)]
                 unsafe fn sub(self, a: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $sub(self.0, a.0) })
                 }
                 #[inline(always)]
                 unsafe fn mul(self, a: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $mul(self.0, a.0) })
                 }
             }
@@ -348,14 +347,14 @@ mod x86 {
     );
 }
 
-/// Bytes of an image that the second-level cache holds.
+/// Bytes of an image that fit the second-level cache.
 pub(crate) const CACHED: usize = 1 << 20;
 
-/// Begins to load a pixel, which need not exist, into the caches.
+/// Prefetches a pixel, which need not exist, into the caches.
 #[inline(always)]
 pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address has no effect but on caches.
+    // SAFETY: a prefetch of any address affects only caches.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
     }

@@ -1,5 +1,5 @@
-//! Compiles an expression to a linear schedule: groups of filters, the order of steps, and the
-//! scratch slot of every intermediate.
+//! Compiler from an expression to a linear schedule: groups of filters, the order of steps, and the scratch slot of
+//! every intermediate.
 
 mod groups;
 
@@ -25,7 +25,7 @@ pub(super) use self::groups::{FeedSpec, FilterGroup};
 pub(super) enum ValueStorage {
     /// A scratch slot.
     Slot(usize),
-    /// An input's pixels: of the given plane, or of the plane being computed.
+    /// An input's pixels: in the given plane, or in the plane being computed.
     Plane(usize, Option<usize>),
     /// An input's pixels in another plane, or a constant: an index into [`TileCode::levels`].
     Level(usize),
@@ -42,12 +42,11 @@ pub(super) enum TileOperation {
     Group(usize),
     /// A leaf of the kernel other than a filter or a plain load.
     Leaf(usize),
-    /// Pixels of an input of one row or one column, or both, which repeat.
+    /// Pixels of an input of one row, one column or both, which repeat.
     Repeat(usize, [bool; 2], DType),
     /// Pixel coordinates along an axis, as numbers of this type.
     Index(Axis, DType),
-    /// All samples of interleaved pixels of a plane of an input, of this type, which are apart from
-    /// each other in their places.
+    /// All samples of interleaved pixels of a plane of an input, of this type, each in its own storage.
     Split(usize, usize, DType),
     /// A sample of interleaved pixels, of this type: an index into [`TileCode::levels`].
     Sample(usize, DType),
@@ -57,14 +56,14 @@ pub(super) enum TileOperation {
     Run(InstrOp, DType, DType, Vec<ValueStorage>),
 }
 
-/// A step and the places of its results: one, or one for each filter of a group.
+/// A step and the storage of its results: one, or one for each filter of a group.
 #[derive(Clone, Debug)]
 pub(super) struct TileInstruction {
     pub(super) operation: TileOperation,
     pub(super) targets: Vec<ValueStorage>,
 }
 
-/// A read of planes other than those being computed.
+/// A read of planes other than the one being computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MappedPlane {
     pub(super) input: usize,
@@ -80,7 +79,7 @@ pub(super) struct TileCode {
     /// Samples of a pixel; columns are elements.
     pub(super) samples: usize,
     pub(super) slots: usize,
-    /// Size in bytes of the largest element held in a slot.
+    /// Size in bytes of the largest element in a slot.
     pub(super) element: usize,
     pub(super) constants: Vec<HostBuffer>,
     pub(super) levels: Vec<MappedPlane>,
@@ -96,14 +95,14 @@ pub(super) struct TileCode {
 
 struct TileCompiler<'a> {
     kernel: &'a MapKernel,
-    /// Samples of the pixels of each input, where they are read one by one; empty if none are.
+    /// Samples of the pixels of each input, if they are read one by one; otherwise empty.
     input_samples: &'a [usize],
     /// The kernel is a chain.
     chain: bool,
     schedule: TileCode,
     /// Group of each leaf.
     group_of: Vec<Option<usize>>,
-    /// Place of the value of each leaf and each instruction.
+    /// Storage of the value of each leaf and each instruction.
     leaves: Vec<Option<ValueStorage>>,
     results: Vec<Option<ValueStorage>>,
     /// Remaining reads of each value.
@@ -112,11 +111,11 @@ struct TileCompiler<'a> {
     free: Vec<usize>,
 }
 
-/// Schedules of the kernels launched last, the most recent last: a call on a small image takes less
-/// time than its schedule.
+/// Schedules of the kernels launched last, the most recent last. (On a small image, compiling the schedule takes longer
+/// than the call.)
 struct TileCodeCache(Vec<(TileCodeKey, Arc<TileCode>)>);
 
-/// A kernel, the types of its inputs, their samples where these are read one by one, and how it is computed.
+/// A kernel, the types of its inputs, their samples if these are read one by one, and its variant.
 type TileCodeKey = (MapKernel, Vec<DType>, Vec<usize>, KernelVariant);
 
 /// The instruction set of a schedule, and the samples of pixels.
@@ -130,7 +129,7 @@ impl TileCodeCache {
     /// Maximum bytes of taps and constants of a schedule.
     const LARGE: usize = 1 << 16;
 
-    /// The schedule of a kernel over inputs of these types; it becomes the most recent.
+    /// Returns the schedule of a kernel over inputs of these types and makes it the most recent.
     fn find(
         &mut self,
         kernel: &MapKernel,
@@ -165,13 +164,13 @@ impl TileCodeCache {
 }
 
 impl TileCode {
-    /// [`TileCode::new`], or what it returned for an equal kernel.
+    /// [`TileCode::new`], cached for equal kernels.
     pub(super) fn of(kernel: &MapKernel, dtypes: &[DType], how: KernelVariant) -> Arc<TileCode> {
         TileCode::cached(kernel, dtypes, &[], how)
     }
 
-    /// As [`TileCode::of`], of a kernel that reads single samples of pixels, of which inputs have as many as `apart` says, or
-    /// makes them.
+    /// [`TileCode::of`] for a kernel that reads or makes single samples of pixels; `apart` has the samples of each
+    /// input.
     pub(super) fn of_samples(kernel: &MapKernel, dtypes: &[DType], apart: &[usize], isa: Isa) -> Arc<TileCode> {
         TileCode::cached(kernel, dtypes, apart, (isa, 1))
     }
@@ -187,7 +186,7 @@ impl TileCode {
         })
     }
 
-    /// Bytes of taps and constants, of chains too.
+    /// Bytes of taps and constants, including chains.
     fn bytes(&self) -> usize {
         let own = self.groups.iter().map(|g| &g.weights).chain(&self.stages).chain(&self.constants);
         own.map(HostBuffer::len).sum::<usize>() + self.chains.iter().map(TileCode::bytes).sum::<usize>()
@@ -199,7 +198,7 @@ impl TileCode {
         TileCode::compiled(kernel, dtypes, &[], Some(isa), samples)
     }
 
-    /// Compiles a kernel, or a chain, which has no instruction set of its own: its filters are few.
+    /// Compiles a kernel or a chain. A chain has no instruction set of its own: its filters are few.
     fn compiled(kernel: &MapKernel, dtypes: &[DType], apart: &[usize], isa: Option<Isa>, samples: usize) -> TileCode {
         let mut c = TileCompiler {
             kernel,
@@ -237,20 +236,19 @@ impl TileCode {
         c.schedule
     }
 
-    /// Compiles a chain, whose rows are computed one at a time: the rows that its filters read are
-    /// always kept.
+    /// Compiles a chain, whose rows are computed one at a time: the rows that its filters read are always in a ring.
     fn of_chain(chain: &MapKernel, dtypes: &[DType], samples: usize) -> TileCode {
         let mut schedule = TileCode::compiled(chain, dtypes, &[], None, samples);
         schedule.feeds.iter_mut().for_each(|f| f.copied = true);
         schedule
     }
 
-    /// The row passes read by a feed.
+    /// The row filters read by a feed.
     pub(super) fn row_stages(&self, feed: &FeedSpec) -> Vec<RowStage<'_>> {
         feed.stages.iter().map(|&s| RowStage::new(self.reaches[s], &self.stages[s])).collect()
     }
 
-    /// Rows above and below together that filters read, including those of chains.
+    /// Rows above and below together that filters read, including the filters of chains.
     pub(super) fn rows_around(&self) -> usize {
         let of_feed = |f: &FeedSpec| {
             let within = if let FilterSource::Chain(c) = f.source { self.chains[c].rows_around() } else { 0 };
@@ -307,9 +305,8 @@ impl TileCompiler<'_> {
         order
     }
 
-    /// Runs every instruction as soon as its operands are available, and evaluates leaves only when
-    /// no instruction can run: the values of a group of filters are consumed before the next group
-    /// is evaluated.
+    /// Emits every instruction as soon as its operands are available, and evaluates leaves only when no instruction is
+    /// ready. So the values of a group of filters are consumed before the next group is evaluated.
     fn emit(&mut self) {
         let kernel = self.kernel;
         loop {
@@ -342,7 +339,7 @@ impl TileCompiler<'_> {
         }
     }
 
-    /// The place of a value that is available; none of coordinates.
+    /// The storage of an available value; `None` for coordinates.
     fn storage_of(&mut self, value: Val) -> Option<ValueStorage> {
         match value {
             Val::Const(c) => Some(self.operand_of(c)),
@@ -352,7 +349,7 @@ impl TileCompiler<'_> {
         }
     }
 
-    /// Copies a result that no step computes itself to its output.
+    /// Copies a result that no step computes to its output.
     fn store(&mut self, value: Val, output: ValueStorage) {
         let dtype = self.kernel.type_of(value);
         let at = match value {
@@ -383,7 +380,7 @@ impl TileCompiler<'_> {
         }
     }
 
-    /// Place of the planes read through a map.
+    /// Storage of the planes read through a map.
     fn plane(&mut self, input: usize, map: PlaneMap, dtype: DType) -> ValueStorage {
         if let Some(plane) = map.fixed() {
             return ValueStorage::Plane(input, Some(plane));
@@ -391,7 +388,7 @@ impl TileCompiler<'_> {
         ValueStorage::Level(self.level(input, map, dtype))
     }
 
-    /// The index of the planes read through a map.
+    /// Index of the planes read through a map.
     fn level(&mut self, input: usize, map: PlaneMap, dtype: DType) -> usize {
         let outside = self.constant(Scalar::from_f64(dtype, map.border.constant().unwrap_or_default()));
         let level = MappedPlane { input, map, outside };
@@ -402,12 +399,12 @@ impl TileCompiler<'_> {
         })
     }
 
-    /// Samples of the pixels of an input, where they are read one by one.
+    /// Samples of the pixels of an input, if they are read one by one.
     fn samples(&self, input: usize) -> usize {
         self.input_samples.get(input).copied().unwrap_or(1)
     }
 
-    /// Emits the read of a sample of interleaved pixels; of few samples of which several are read, of all of them.
+    /// Emits the read of a sample of interleaved pixels; of all samples, if they are few and several are read.
     fn read_samples(&mut self, l: usize, input: usize, map: PlaneMap) {
         const FEW: usize = 4;
         let (kernel, samples) = (self.kernel, self.samples(input));
@@ -437,7 +434,7 @@ impl TileCompiler<'_> {
             });
             leaf.into_iter().for_each(|l| self.leaves[l] = targets.last().copied());
         }
-        // Samples that nothing reads are overwritten by what comes next.
+        // Unread samples are overwritten later.
         let unread = targets.iter().filter(|target| !all.iter().any(|l| self.leaves[*l] == Some(**target)));
         let unread: Vec<usize> =
             unread.filter_map(|t| if let ValueStorage::Slot(s) = t { Some(*s) } else { None }).collect();
@@ -449,7 +446,7 @@ impl TileCompiler<'_> {
         self.schedule.instructions.push(TileInstruction { operation: action, targets });
     }
 
-    /// Place for a new value.
+    /// Storage for a new value.
     fn target(&mut self, value: Val, dtype: DType) -> ValueStorage {
         let stored = self.kernel.results().position(|v| v == value).filter(|_| !self.kernel.woven);
         stored.map_or_else(|| ValueStorage::Slot(self.slot(dtype)), ValueStorage::Output)
@@ -513,11 +510,11 @@ impl TileCompiler<'_> {
         self.push(TileOperation::Run(instr.op, instr.operand, instr.result, args), vec![target]);
     }
 
-    /// Place of an operand; its slot becomes free after the last read.
+    /// Storage of an operand. Its slot becomes free after the last read.
     fn operand(&mut self, value: Val) -> Option<ValueStorage> {
         let (place, uses) = match value {
             Val::Const(c) => return Some(self.operand_of(c)),
-            Val::Index(..) => return None, // written where it is read
+            Val::Index(..) => return None, // written for each reader
             Val::Leaf(l) => (self.leaves[l], &mut self.leaf_uses[l]),
             Val::Instr(i) => (self.results[i], &mut self.result_uses[i]),
         };

@@ -1,5 +1,5 @@
-//! Uniform images: an image of one pixel, repeated everywhere, becomes a constant of the kernel
-//! once its value is known.
+//! Uniform images: an image of one pixel, repeated everywhere, becomes a constant of the kernel once its value is
+//! known.
 
 use super::plane::ExpressionInput;
 use horus_base::dispatch;
@@ -7,8 +7,7 @@ use horus_base::dtype::{Pixel, Scalar};
 use horus_plan::ir::kernel::{LeafOp, MapKernel, Val};
 use horus_plan::ops::geometric::Interpolation;
 
-/// The kernel with its samples of uniform images replaced by constants; `None` if there is no such
-/// sample.
+/// The kernel with its samples of uniform images replaced by constants; `None` if it has no such sample.
 pub(super) fn with_constants(kernel: &MapKernel, inputs: &[ExpressionInput<'_>]) -> Option<MapKernel> {
     let known: Vec<Option<Val>> = kernel.leaves.iter().map(|leaf| constant(&leaf.op, inputs).map(Val::Const)).collect();
     if known.iter().all(Option::is_none) {
@@ -31,8 +30,7 @@ pub(super) fn with_constants(kernel: &MapKernel, inputs: &[ExpressionInput<'_>])
     Some(kernel)
 }
 
-/// The value of a leaf that samples an image of one pixel, alike in all channels, which continues
-/// outside.
+/// The value of a leaf that samples an image of one pixel, equal in all channels, which continues outside.
 fn constant(leaf: &LeafOp, inputs: &[ExpressionInput<'_>]) -> Option<Scalar> {
     let LeafOp::Warp(i, map, Interpolation::Nearest, edge) = leaf else { return None };
     let ExpressionInput { memory, geometry, rows, .. } = inputs.get(*i)?;

@@ -1,14 +1,13 @@
-//! One body of portable code, compiled once per instruction set.
+//! Portable code that is compiled once for each instruction set.
 
-/// Defines a function that runs `$body` compiled for the instruction set it is given:
+/// Defines a function that runs `$body` compiled for the instruction set that it is given:
 ///
 /// ```text
 /// for_each_isa! { fn name[T: Pixel][T](plane: &Plane<'_, T>) -> u32 as body }
 /// ```
 ///
-/// defines `fn name<T: Pixel>(isa: Isa, plane: &Plane<'_, T>) -> u32`, which calls `body(isa,
-/// plane)`. The body has to be `#[inline(always)]`: only so does it take on the features of the
-/// function it is compiled into.
+/// defines `fn name<T: Pixel>(isa: Isa, plane: &Plane<'_, T>) -> u32`, which calls `body(isa, plane)`. The body must be
+/// `#[inline(always)]`: otherwise it would not have the features of the function into which it is compiled.
 macro_rules! for_each_isa {
     ($(#[$doc:meta])* $vis:vis fn $name:ident[$($generics:tt)*][$($used:tt)*]($($arg:ident: $ty:ty),* $(,)?)
      $(-> $ret:ty)? as $body:ident) => {
@@ -40,9 +39,9 @@ macro_rules! for_each_isa {
 }
 pub(crate) use for_each_isa;
 
-/// Calls a function for the vectors of an instruction set and a type. It is compiled into a function that
-/// enables the set, as all callers are. Vectors are not loaded in closures: one that the compiler
-/// does not inline has the baseline's instructions, and takes several times as long.
+/// Calls a function for the vectors of an instruction set and a type, compiled into a function that enables the set.
+/// All callers do the same. Vectors are not loaded in closures: a closure that is not inlined has the baseline's
+/// instructions, and takes several times as long.
 macro_rules! by_vectors {
     ($isa:expr, $type:ty, $body:ident($($arg:expr),*)) => {
         match $isa {
@@ -60,7 +59,7 @@ macro_rules! by_vectors {
 }
 pub(crate) use by_vectors;
 
-/// [`dispatch!`](horus_base::dispatch) for kernels that only move pixels: one type per pixel size.
+/// [`dispatch!`](horus_base::dispatch) for kernels that only move pixels: one type for each pixel size.
 macro_rules! moved {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype.size() {

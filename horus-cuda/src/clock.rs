@@ -1,6 +1,7 @@
-//! Times of copies and kernels by the GPU's clock, from events around them in their streams. An
-//! event whose host time is known converts them to the host's clock. Only calls that have a label
-//! are timed ([`horus_core::device::recording`]).
+//! Times of copies and kernels by the GPU's clock, from events around them in their streams.
+//!
+//! An event whose host time is known converts them to the host's clock. Only calls that have a label are timed
+//! ([`horus_core::device::recording`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,16 +11,14 @@ use horus_core::error::DeviceError;
 
 use crate::driver::{CudaEvent, CudaStream};
 
-/// Lifetime of an origin: the driver reports times as floats, which lose resolution over longer
-/// spans.
+/// Lifetime of an origin. The driver reports times as floats, which lose resolution over longer spans.
 const FRESH: Duration = Duration::from_secs(5);
-/// Comparisons of the two clocks for one origin; the shortest one counts.
+/// Comparisons of the two clocks for one origin; the shortest one is used.
 const LOOKS: usize = 5;
-/// Number of running spans from which on finished ones are read, so that their events are reused.
+/// Number of running spans from which finished ones are read, so that their events are reused.
 const MANY: usize = 512;
 
-/// The clock of one GPU. The work is done even if it cannot be timed: a driver that refuses an
-/// event costs a span.
+/// The clock of one GPU. Work that cannot be timed, because the driver returns no event, is done without a span.
 #[derive(Debug, Default)]
 pub(crate) struct GpuClock(Mutex<ClockState>);
 
@@ -141,13 +140,12 @@ impl GpuClock {
             Ok(())
         });
         if let Err(e) = noted {
-            horus_core::warn!("it is not known when a GPU worked: {e}");
+            horus_core::warn!("cannot measure the times of a GPU: {e}");
         }
         result
     }
 
-    /// Waits for the work of labels that are `own` and returns its times. The context must be
-    /// current.
+    /// Waits for the work whose labels are `own` and returns its times. The context must be current.
     pub(crate) fn take(&self, own: &dyn Fn(WorkLabel) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         let mut state = self.state();
         state.read(|running| if own(running.label) { running.end.wait().map(|()| true) } else { Ok(false) })?;

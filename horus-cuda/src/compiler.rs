@@ -1,11 +1,7 @@
-//! The run-time compiler of a device, loaded when something must be compiled.
+//! The run-time compiler of a device, loaded only when something must be compiled.
 //!
-//! Loading NVRTC takes as long as making a context. A program whose kernels are in the cache needs
-//! only the compiler's version, which is part of their names; one whose kernels are in the
-//! release's package needs nothing of it. So a device locates the library, which takes a few system
-//! calls, and remembers in the cache the properties of the library with that path, size and time.
-//! If nothing is remembered and there is no package, the library loads while the context is made.
-//! If no library is located it is loaded at once, so that the system's loader reports the reason.
+//! Loading NVRTC takes as long as making a context. A device locates the library and reads its properties from the
+//! cache; see `docs/design/cuda.md`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -24,7 +20,7 @@ fn surely_compiles(major: i32, arch: u32) -> bool {
     }
 }
 
-/// Remembered properties of a library.
+/// Cached properties of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NvrtcProperties {
     version: (i32, i32),
@@ -36,7 +32,7 @@ impl NvrtcProperties {
         NvrtcProperties { version: nvrtc.version(), architectures: nvrtc.architectures().to_vec() }
     }
 
-    /// The form kept in the cache: `13.0 75 80 86`.
+    /// The text in the cache: `13.0 75 80 86`.
     fn text(&self) -> String {
         let architectures: String = self.architectures.iter().map(|a| format!(" {a}")).collect();
         format!("{}.{}{architectures}", self.version.0, self.version.1)
@@ -79,13 +75,12 @@ fn major(name: &str) -> Option<i32> {
 
 /// The paths of libraries called `name` in the index of the system's loader.
 fn indexed<'a>(index: &'a [u8], name: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-    // The header and tables of the index hold no such strings; anything that resembles one is
-    // checked on disk.
+    // The header and tables of the index have no such strings; anything that resembles one is checked on disk.
     let strings = index.split(|b| *b == 0).filter(|s| s.first() == Some(&b'/'));
     strings.filter_map(|s| std::str::from_utf8(s).ok()).map(PathBuf::from).filter(move |p| p.ends_with(name))
 }
 
-/// The usual places where the system's loader looks for the library called `name`.
+/// The usual places of the system's loader for the library called `name`.
 fn places<'a>(name: &'a Path, index: &'a [u8]) -> impl Iterator<Item = PathBuf> + 'a {
     let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let named: Vec<PathBuf> = std::env::split_paths(&named).filter(|d| d.is_absolute()).collect();
@@ -108,7 +103,7 @@ fn locate(newest: i32) -> Option<NvrtcFile> {
 /// The compiler of a device.
 #[derive(Debug)]
 pub(crate) struct KernelCompiler {
-    /// Newest usable major version: the driver does not run code of a newer one.
+    /// Newest usable major version: the driver does not run code of a newer compiler.
     newest: i32,
     found: Option<NvrtcFile>,
     known: Option<NvrtcProperties>,
@@ -119,8 +114,7 @@ pub(crate) struct KernelCompiler {
 }
 
 impl KernelCompiler {
-    /// Locates the library. Begins to load it if it is `likely` to be used, unless the cache
-    /// remembers it.
+    /// Locates the library. Begins to load it if it is `likely` to be used and its properties are not cached.
     ///
     /// # Errors
     /// If there is no library.
@@ -149,7 +143,7 @@ impl KernelCompiler {
         } else if likely && compiler.known.is_none() {
             let cache = cache.clone();
             let load = move || load(found.as_ref(), None, newest, &cache);
-            // Without a thread the library is loaded when it is needed.
+            // Without a thread the library is loaded on first use.
             *compiler.loading.lock().unwrap_or_else(PoisonError::into_inner) =
                 std::thread::Builder::new().name("horus-nvrtc".into()).spawn(load).ok();
         }
@@ -174,8 +168,8 @@ impl KernelCompiler {
         compiles(nvrtc.version(), nvrtc.architectures(), gpu, arch).map(|()| nvrtc)
     }
 
-    /// Checks that the library compiles for `gpu`, which is sm_`arch`; loads it only if nothing
-    /// else can tell.
+    /// Checks that the library compiles for `gpu`, which is sm_`arch`; loads it only if the answer is not known
+    /// otherwise.
     pub(crate) fn check(&self, gpu: &str, arch: u32) -> Result<(), CompileError> {
         if let Some(known) = &self.known {
             return compiles(known.version, &known.architectures, gpu, arch);
@@ -186,8 +180,7 @@ impl KernelCompiler {
         }
     }
 
-    /// The version, which is part of the names of cached kernels; loads the library if it is not
-    /// remembered.
+    /// The version, which is part of the names of cached kernels; loads the library if the version is not cached.
     pub(crate) fn version(&self) -> Result<(i32, i32), CompileError> {
         match &self.known {
             Some(known) => Ok(known.version),
@@ -209,7 +202,7 @@ fn compiles(version: (i32, i32), architectures: &[u32], gpu: &str, arch: u32) ->
     Err(CompileError(format!("{gpu} is sm_{arch}, which NVRTC {version:?} does not compile for")))
 }
 
-/// Loads the located library, or else the one that the system finds, and remembers its properties.
+/// Loads the located library, or else the one that the system finds, and caches its properties.
 fn load(
     found: Option<&NvrtcFile>,
     known: Option<&NvrtcProperties>,

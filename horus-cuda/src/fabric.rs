@@ -1,23 +1,9 @@
-//! The connection between the GPUs of several ranks (processes, or lanes of one): NCCL, used if
-//! every rank has a GPU of its own and a trial exchange succeeded. Each lane joins, sends and
-//! receives on its own thread, as NCCL requires of ranks in one process.
+//! The connection between the GPUs of several ranks: NCCL, if every rank has its own GPU and a trial exchange succeeds.
 //!
-//! Ranks decide together, with one word per step: if one rank cannot continue, none does.
-//! [`FabricChoice`](horus_core::settings::FabricChoice) describes the values of `HORUS_FABRIC`.
-//!
-//! NCCL is loaded at run time (`HORUS_NCCL` names the library or its directory) and chosen when a
-//! session opens. The words that ranks exchange are the GPU's UUID (ranks that share a GPU, and
-//! ranks without one, go through the host), NCCL's version, the success of joining within 60 s, and
-//! the success of a trial exchange with every other rank. `-v` logs the reason for a refusal;
-//! `HORUS_FABRIC=nccl` makes it an error and `HORUS_FABRIC=host` does not try. Exchanges have their
-//! own stream, ordered with the kernels by events: only kernels that need the received bytes wait.
-//! An exchange owns its blocks; a block that is dropped meanwhile is freed after it, in the order
-//! of the device's stream.
-//!
-//! **Failure.** A rank that fails ends all processes by `MPI_Abort`, including those that wait for
-//! its NCCL messages: they wait for the GPU, and are ended from outside. A waiting rank asks NCCL
-//! every 5 ms for failures of others, and then aborts the communicator, as does a device dropped in
-//! a panic. A working communicator is kept for later sessions and not destroyed at the end, which
+//! Ranks decide together: if one rank cannot continue, none does. Each rank joins, sends and receives on its own
+//! thread, as NCCL requires of ranks in one process. A rank that fails does not block the others.
+//! [`FabricChoice`](horus_core::settings::FabricChoice) describes the values of `HORUS_FABRIC`. Design:
+//! `docs/design/cuda.md`.
 //! would need another collective call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,19 +19,19 @@ use crate::driver::{CudaStream, check};
 use crate::memory::Core;
 use crate::nccl::{Nccl, NcclComm, NcclId, RankMessage};
 
-/// Time after which ranks that have not met are given up.
+/// Time after which ranks that have not joined are given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Interval at which a waiting rank checks for failures of others.
 const ASK: Duration = Duration::from_millis(5);
-/// With more ranks than this, each tries its neighbours only.
+/// With more ranks than this, each exchanges a trial message with its neighbours only.
 const ALL_PAIRS: usize = 16;
-/// Bytes of a trial message; deliberately not aligned to anything.
+/// Bytes of a trial message, deliberately unaligned.
 const TRIAL: usize = 4099;
 
 /// Operations by which ranks join each other.
 trait JoinProtocol {
     type Group;
-    /// Its version, which must be the same on all ranks.
+    /// The version of the library, which must be the same on all ranks.
     fn version(&self) -> Result<u64, String>;
     /// An identifier of the group, made on rank 0.
     fn name(&self) -> Result<Vec<u8>, String>;
@@ -78,8 +64,8 @@ fn join<W: JoinProtocol>(way: &W, comm: &dyn Communicator) -> Result<Result<W::G
     })
 }
 
-/// The ranks of an NCCL communicator. It is left by aborting, which waits for no other rank and
-/// happens only when nothing is under way or after a failure.
+/// The ranks of an NCCL communicator. It is left by aborting, which waits for no other rank, and only when nothing is
+/// under way or after a failure.
 pub(crate) struct Clique {
     nccl: &'static Nccl,
     handle: NcclComm,
@@ -104,12 +90,12 @@ impl std::fmt::Debug for Clique {
 /// A communicator, with this rank's address and those of all ranks.
 type JoinedClique = (u64, Vec<u64>, Arc<Clique>);
 
-/// Communicators are kept for later sessions of the process: joining takes as long as many
-/// exchanges, and leaving would need another collective call.
+/// Communicators for later sessions of the process: joining takes as long as many exchanges, and leaving would need
+/// another collective call.
 static GROUPS: Mutex<Vec<JoinedClique>> = Mutex::new(Vec::new());
 
-/// Connects the GPUs of all ranks if possible. The call is collective, and all ranks get the same
-/// outcome; an inner `Err` holds the reason.
+/// Connects the GPUs of all ranks if possible; otherwise the inner `Err` has the reason. Collective: all ranks get the
+/// same outcome.
 pub(crate) fn connect(
     core: &Arc<Core>,
     comm: &dyn Communicator,
@@ -166,8 +152,7 @@ impl JoinProtocol for NcclProtocol<'_> {
         let nccl = Nccl::get()?;
         let id = NcclId(name.try_into().map_err(|_| format!("a name of {} bytes", name.len()))?);
         let (rank, size, core) = (self.rank, self.size, Arc::clone(self.core));
-        // A rank whose partners do not come would wait for ever, so it waits in a thread that can
-        // be abandoned.
+        // A rank whose partners do not come would wait for ever, so it waits in a thread that can be abandoned.
         let (sender, receiver) = mpsc::channel();
         let join = move || {
             let joined = core.context.bind().and_then(|()| nccl.join(id, rank, size)).map(|h| h as usize);
@@ -296,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// A connection that fails at a given step.
+    /// A protocol that fails at a given operation.
     #[derive(Clone, Copy, Default)]
     struct FailingProtocol {
         rank: usize,

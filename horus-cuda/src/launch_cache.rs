@@ -13,8 +13,8 @@ use crate::device::TableKey;
 use crate::driver::KernelFunction;
 use crate::tuning::Tuning;
 
-/// Most launches that are remembered, and most bytes of their filters and tables; beyond that all
-/// are forgotten. A large program by regions has some thousands: a few extents, in bands.
+/// Most cached launches, and most bytes of their filters and tables; above either limit the cache is cleared. A large
+/// program by regions has some thousands: a few extents, in bands.
 pub(crate) const MOST: usize = 4096;
 const MOST_BYTES: usize = 64 << 20;
 
@@ -24,16 +24,16 @@ pub(crate) struct LoadedKernel {
     /// The program without its source.
     pub(crate) program: Generated,
     pub(crate) function: Arc<KernelFunction>,
-    /// The key of the program's table among those on the device.
+    /// The key of the program's table on the device.
     pub(crate) table: TableKey,
 }
 
 /// Choices of searches and profiles for all kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct TuningOverrides {
-    /// The tuning of each.
+    /// The tuning of every kernel.
     pub(crate) tuning: Option<Tuning>,
-    /// The part of each that has one, with at least so many bytes of shared memory.
+    /// The part of every kernel that has one, with at least so many bytes of shared memory.
     pub(crate) part: Option<(KernelPart, u32)>,
 }
 
@@ -47,7 +47,7 @@ struct LaunchKey {
     forced: TuningOverrides,
 }
 
-/// Launches by a hash of their key: a cache of the crate `lru` could only be asked with a key that owns a kernel.
+/// Launches by a hash of their key. The crate `lru` could be asked only with a key that owns a kernel.
 #[derive(Debug)]
 pub(crate) struct LaunchCache<M = LoadedKernel> {
     entries: HashMap<u64, Vec<(LaunchKey, Arc<M>)>>,
@@ -100,7 +100,7 @@ impl<M> LaunchCache<M> {
         state.finish()
     }
 
-    /// The earlier result for this launch.
+    /// The cached result for this launch.
     pub(crate) fn get(&self, kernel: &Kernel, shapes: &Shapes<'_>, forced: TuningOverrides) -> Option<Arc<M>> {
         let same = |r: &LaunchKey| {
             (&r.kernel, &r.inputs[..], r.output, r.rows, r.forced)
@@ -110,7 +110,7 @@ impl<M> LaunchCache<M> {
         alike.iter().find(|(r, _)| same(r)).map(|(_, made)| Arc::clone(made))
     }
 
-    /// Remembers the result for a launch with a table of so many bytes.
+    /// Caches the result for a launch with a table of so many bytes.
     pub(crate) fn put(
         &mut self,
         kernel: &Kernel,

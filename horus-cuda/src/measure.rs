@@ -1,5 +1,4 @@
-//! Timing of kernels with CUDA events, and the search for the fastest tuning: for
-//! `horus-cuda-bench` and `horus-tune`.
+//! Timing of kernels with CUDA events, and the search for the fastest tuning, for `horus-cuda-bench` and `horus-tune`.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use crate::{CudaDevice, Resources};
 
 /// Shape of the measured images.
 pub const SHAPE: Shape = Shape::new(4096, 4096, 1);
-/// Image sets in rotation: 4 x 64 MiB and more do not fit any L2.
+/// Image sets in rotation: 4 x 64 MiB and more do not fit any L2 cache.
 const SETS: usize = 4;
 
 /// A kernel over images of [`SHAPE`].
@@ -54,7 +53,7 @@ pub fn context(ordinal: usize) -> Result<(), Error> {
     crate::driver::CudaContext::new(ordinal).map(drop).map_err(|e| Error::Config(e.to_string()))
 }
 
-/// All of an image of `shape`.
+/// The geometry of a whole image of `shape`.
 pub fn whole(shape: Shape, dtype: DType) -> Geometry {
     Geometry { shape, dtype, window: Window::whole(shape.height) }
 }
@@ -147,10 +146,9 @@ impl KernelBench {
         Ok(bytes)
     }
 
-    /// Measures the present tuning, then up to `others` candidates until `limit` has passed.
-    /// Returns the present tuning at index 0, then the fastest first. With `check`, a candidate
-    /// whose output differs from the present tuning's in a single bit is an error: a defect of the
-    /// generator.
+    /// Measures the present tuning, then up to `others` candidates until `limit` has passed. Returns the present tuning
+    /// at index 0, then the fastest first. With `check`, a candidate whose output differs from the present tuning's in
+    /// a single bit is an error: a defect of the generator.
     ///
     /// # Errors
     /// If the present tuning cannot be run, or if `check` finds a difference.
@@ -174,7 +172,7 @@ impl KernelBench {
             }
             self.compile(work, batch);
             for &tuning in batch {
-                // A candidate that needs more registers or shared memory than there is is skipped.
+                // Skips a candidate that needs more registers or shared memory than the GPU has.
                 let Ok(measured) = self.measure(work, tuning) else { continue };
                 if check && self.output(work)? != expected {
                     return Err(DeviceError::Internal(format!("{tuning:?} changes the result")));
@@ -192,8 +190,7 @@ impl KernelBench {
         lookup(&work.kernel, self.geometry.dtype, self.device.arch())
     }
 
-    /// The tunings worth measuring beside the present one: the likeliest, then others spread over
-    /// the whole space.
+    /// The tunings worth measuring besides the present one: the likeliest, then others spread over the whole space.
     pub fn candidates(&self, work: &TimedKernel) -> Vec<Tuning> {
         promising(&work.kernel, self.geometry.dtype, self.device.arch())
     }

@@ -46,7 +46,7 @@ pub(crate) struct Core {
     downloads: Mutex<Vec<GpuDownload>>,
     /// Copies to the host that have not begun.
     deferred: Mutex<Vec<Weak<dyn DeferredDownload>>>,
-    /// `true` if launches read memory in place that work of a stream of its own may write next.
+    /// `true` if launches read memory in place that work of another library's own stream may write next.
     watched: AtomicBool,
 }
 
@@ -56,16 +56,16 @@ type MemoryOwner = Box<dyn Any + Send>;
 /// Owners of foreign memory (the host's or another library's) that launches used.
 #[derive(Debug, Default)]
 struct ForeignOwners {
-    /// Each with an event that passes when those are done, in the order of the stream.
+    /// Each with an event that passes when its launches are done, in the order of the stream.
     in_use: VecDeque<(CudaEvent, MemoryOwner)>,
-    /// Arrays of other libraries, whose streams have not been told to wait.
+    /// Arrays of other libraries whose streams do not wait for the launches yet.
     arrays: Vec<MemoryOwner>,
-    /// Events for the next ones.
+    /// Events for reuse.
     spare: Vec<CudaEvent>,
 }
 
-/// A copy to the host under way. It shares ownership of its source until the copy is known to be
-/// done, or the device's stream waits for it.
+/// A copy to the host under way. It shares ownership of its source until the copy is known to be done, or the device's
+/// stream waits for it.
 #[derive(Debug)]
 struct GpuDownload {
     /// Kept alive, and compared for identity.
@@ -90,16 +90,14 @@ impl GpuDownload {
 
 /// A copy to the host that is made on demand. It shares ownership of its source.
 pub(crate) trait DeferredDownload: Send + Sync + fmt::Debug {
-    /// Returns `true` if the copy is still to be made and reads this block.
+    /// Returns `true` if the copy has not been made and reads this block.
     fn reads(&self, block: &Arc<GpuBlock>) -> bool;
-    /// Makes the copy now and releases the source. A failure is reported to whoever waits for the
-    /// copy.
+    /// Makes the copy now and releases the source. Waiting for the copy returns its error.
     fn complete(&self);
 }
 
-/// An exchange under way. It owns the blocks that it reads and writes: a block returns to the
-/// driver with its last owner, and the exchange releases its share only after the device's stream
-/// has been told to wait for `done`.
+/// An exchange under way. It owns the blocks that it reads and writes. A block returns to the driver with its last
+/// owner; the exchange releases its share only after the device's stream waits for `done`.
 #[derive(Debug)]
 pub(crate) struct GpuExchange {
     pub(crate) ticket: u64,
@@ -132,8 +130,7 @@ impl Core {
             use sys::CUmemPool_attribute_enum as A;
             // Freed blocks stay in the pool: returning them to the system costs more than a kernel.
             set(A::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
-            // A copy to the device beside kernels must not get memory that makes it wait for those
-            // kernels.
+            // A copy to the device that overlaps kernels must not get memory that makes it wait for those kernels.
             set(A::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0)?;
         }
         Ok(Core {
@@ -152,7 +149,7 @@ impl Core {
         })
     }
 
-    /// The bound that the user set.
+    /// The limit that the user set.
     pub(crate) fn limit(&self) -> Option<usize> {
         self.limit
     }
@@ -191,8 +188,7 @@ impl Core {
         const FULL: DriverError = DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
         let mut at = self.try_allocate(bytes, &self.stream);
         if at == Err(FULL) {
-            // Finished copies to the host release their blocks, and fragments in the pool may
-            // suffice once merged.
+            // Finished copies to the host release their blocks, and merged fragments of the pool may suffice.
             self.deferred().iter().for_each(|d| d.complete());
             self.finish_reading()?;
             self.stream.synchronize()?;
@@ -205,7 +201,7 @@ impl Core {
         during(at, || format!("allocating {bytes} bytes"))
     }
 
-    /// The error that the GPU has no room for `bytes` beside the `used` of this program.
+    /// The error that the GPU cannot allocate `bytes` when this program uses `used`.
     fn out_of_memory(&self, bytes: usize, used: usize) -> Result<DeviceError, DeviceError> {
         let (free, total) = self.context.memory()?;
         Ok(DeviceError::OutOfMemory { bytes, used, bound: MemoryBound::Gpu { free, total } })
@@ -224,7 +220,7 @@ impl Core {
         self.downloads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The copies that have not begun and that somebody waits for.
+    /// The copies that have not begun and whose results are still wanted.
     fn deferred(&self) -> Vec<Arc<dyn DeferredDownload>> {
         let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
         deferred.retain(|d| d.strong_count() > 0);
@@ -247,8 +243,8 @@ impl Core {
         self.deferred.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
     }
 
-    /// Called before anything in the stream writes to a block: pending copies of it to the host
-    /// come first.
+    /// Orders a write to a block behind the pending copies of it to the host. Called before anything in the stream
+    /// writes to a block.
     pub(crate) fn order_write(&self, memory: &CudaMemory) -> Result<(), DeviceError> {
         self.order_write_of(memory, None)
     }
@@ -268,8 +264,7 @@ impl Core {
         Ok(())
     }
 
-    /// Makes the stream wait for all copies to the host under way, so that they hold no memory any
-    /// more.
+    /// Makes the stream wait for all copies to the host under way, so that they own no more memory.
     pub(crate) fn finish_reading(&self) -> Result<(), DeviceError> {
         let readings = std::mem::take(&mut *self.lock_downloads());
         let mut readings = readings.into_iter();
@@ -282,8 +277,7 @@ impl Core {
         Ok(())
     }
 
-    /// Memory that belongs to `stream` until the device's stream waits for it; `None` if there is
-    /// no room.
+    /// Memory that belongs to `stream` until the device's stream waits for it; `None` if there is too little.
     pub(crate) fn allocate_in(self: &Arc<Core>, bytes: usize, stream: &CudaStream) -> Option<CudaMemory> {
         let block = self.try_allocate_block(bytes, stream)?;
         // Cannot overflow: the memory was allocated.
@@ -291,8 +285,7 @@ impl Core {
         Some(CudaMemory { block, bytes })
     }
 
-    /// A block that belongs to `stream` until the device's stream waits for it; `None` if there is
-    /// no room.
+    /// A block that belongs to `stream` until the device's stream waits for it; `None` if there is too little memory.
     pub(crate) fn try_allocate_block(self: &Arc<Core>, bytes: usize, stream: &CudaStream) -> Option<Arc<GpuBlock>> {
         let within = |limit: usize| self.used.now().saturating_add(bytes) <= limit;
         if !self.pooled || !self.limit.is_none_or(within) {
@@ -302,8 +295,8 @@ impl Core {
     }
 }
 
-/// A block of the driver's memory, freed in the order of the device's stream with its last owner;
-/// or host memory or another library's, held until the stream has passed its last use.
+/// A block of the driver's memory, freed with its last owner in the order of the device's stream; or memory of the host
+/// or another library, owned until the stream has passed its last use.
 #[derive(Debug)]
 pub(crate) struct GpuBlock {
     core: Arc<Core>,
@@ -365,7 +358,7 @@ impl CudaMemory {
         self.block.at
     }
 
-    /// Returns `true` if nothing has written to the block and nobody else holds it.
+    /// Returns `true` if nothing has written to the block and nobody else owns it.
     pub(crate) fn is_fresh(&self) -> bool {
         Arc::strong_count(&self.block) == 1 && !self.block.touched.load(Ordering::Relaxed)
     }
@@ -375,14 +368,13 @@ impl CudaMemory {
         self.block.touched.store(true, Ordering::Relaxed);
     }
 
-    /// Replaces the block by another of the same size; the device's stream has passed the writes to
-    /// it.
+    /// Replaces the block by another of the same size; the device's stream has passed the writes to it.
     pub(crate) fn move_to(&mut self, block: Arc<GpuBlock>) {
         block.touched.store(true, Ordering::Relaxed);
         self.block = block;
     }
 
-    /// The block, to be held by an exchange or a copy.
+    /// The block, for an exchange or a copy to share.
     pub(crate) fn block(&self) -> Arc<GpuBlock> {
         Arc::clone(&self.block)
     }
@@ -413,9 +405,9 @@ impl Drop for CudaMemory {
         }
         core.used.subtract(self.bytes);
         let is_bound = core.context.bind().is_ok();
-        // An exchange in another stream may still read or write the block. Later work of this
-        // stream waits for it, after which the block can be freed. If that order cannot be set up,
-        // the exchange keeps the block.
+        // An exchange in another stream may still read or write the block. Later work of this stream waits for the
+        // exchange, after which the block can be freed. If that order cannot be established, the exchange keeps the
+        // block.
         for flight in core.lock_exchanges().iter_mut() {
             let held = flight.blocks.iter().position(|b| Arc::ptr_eq(b, &self.block));
             if let Some(i) = held.filter(|_| is_bound && core.stream.after(&flight.done).is_ok()) {

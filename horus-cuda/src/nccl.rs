@@ -1,7 +1,7 @@
 //! NVIDIA's library for communication between GPUs, loaded when ranks first connect their devices.
 //!
-//! It is searched at `HORUS_NCCL` (the library, or a directory that holds it), then wherever the
-//! system finds libraries. The PyPI packages `nvidia-nccl-cu12` and `nvidia-nccl-cu13` contain one.
+//! `HORUS_NCCL` names the library, or a directory that contains it; otherwise the system's loader finds it. The PyPI
+//! packages `nvidia-nccl-cu12` and `nvidia-nccl-cu13` contain one.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(crate) struct NcclId(pub(crate) [u8; 128]);
 
 type NcclTransfer = unsafe extern "C" fn(*const c_void, usize, c_int, c_int, NcclComm, *mut c_void) -> NcclStatus;
 
-/// The used functions of the library, as declared in `nccl.h`.
+/// The functions of the library that are used, as declared in `nccl.h`.
 struct NcclFunctions {
     version: unsafe extern "C" fn(*mut c_int) -> NcclStatus,
     id: unsafe extern "C" fn(*mut NcclId) -> NcclStatus,
@@ -60,7 +60,7 @@ pub(crate) struct RankMessage {
     pub(crate) bytes: usize,
 }
 
-/// Candidates for the library where the user `chose` a place, or none.
+/// Candidates for the library: the place that the user `chose`, or the default.
 pub(crate) fn places(chosen: Option<PathBuf>) -> Vec<PathBuf> {
     const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
     match chosen {

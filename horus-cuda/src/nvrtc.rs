@@ -1,11 +1,10 @@
-//! The run-time compiler, loaded when it is first needed.
+//! The run-time compiler, loaded on first use.
 //!
-//! It is searched at `HORUS_NVRTC` (the library, or a directory that holds it), then wherever the
-//! system finds libraries. The PyPI package `nvidia-cuda-nvrtc` contains one.
+//! `HORUS_NVRTC` names the library, or a directory that contains it; otherwise the system's loader finds it. The PyPI
+//! package `nvidia-cuda-nvrtc` contains one.
 //!
-//! The bindings of the crate `cudarc` to it and to NCCL (`nccl.rs`) search only where the system
-//! does, and panic where the library or a function is missing. Here both are errors that say what
-//! to do.
+//! The bindings in the crate `cudarc` to NVRTC and NCCL search only where the system does, and panic if the library or
+//! a function is missing. Here both are errors that say what to do.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -13,12 +12,12 @@ use std::path::{Path, PathBuf};
 use horus_core::settings;
 use libloading::Library;
 
-/// Options of every compilation: contraction only where the source says fma, IEEE division and
-/// square root, denormals kept. They make results equal to the CPU's.
+/// Options of every compilation. They make results equal to the CPU's: contraction only where the source says fma, IEEE
+/// division and square root, denormals kept.
 pub const OPTIONS: &[&str] = &["--std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"];
 
-/// Options that affect compile time only: no warnings, and from the given version on no
-/// declarations that these kernels do not use (textures, the device runtime).
+/// Options that affect compile time only: no warnings, and from the given version on no declarations that these kernels
+/// do not use (textures, the device runtime).
 const QUICK: &str = "-w";
 const MINIMAL: ((i32, i32), &str) = ((13, 0), "--minimal");
 
@@ -36,7 +35,7 @@ impl std::fmt::Display for CompileError {
 }
 impl std::error::Error for CompileError {}
 
-/// The used functions of the library.
+/// The functions of the library that are used.
 struct NvrtcFunctions {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> NvrtcStatus,
     error: unsafe extern "C" fn(NvrtcStatus) -> *const c_char,
@@ -79,7 +78,7 @@ pub(crate) fn candidates() -> Vec<PathBuf> {
     places(settings::NVRTC.path())
 }
 
-/// Candidates where the user `chose` a place, or none.
+/// Candidates: the place that the user `chose`, or the default.
 fn places(chosen: Option<PathBuf>) -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll"];
     let names = NAMES.iter().map(PathBuf::from);
@@ -99,8 +98,7 @@ impl Nvrtc {
         Nvrtc::load_at_most(i32::MAX)
     }
 
-    /// Loads the library of a major version up to `newest`: drivers do not run machine code of a
-    /// newer one.
+    /// Loads the library of a major version up to `newest`: drivers do not run machine code of a newer one.
     ///
     /// # Errors
     /// If it is not found, is too new, or is not NVRTC.
@@ -140,8 +138,8 @@ impl Nvrtc {
             let path = path.display();
             return Ok(Err(format!("{path} is of CUDA {major}, and the driver runs at most CUDA {newest}")));
         }
-        // Some versions look for their builtins library by name alone; loading the one beside NVRTC
-        // makes it found.
+        // Some versions search for their builtins library by name only; loading the one in NVRTC's directory makes it
+        // found.
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
             let builtins = folder.join(format!("libnvrtc-builtins.so.{major}.{minor}"));
             // SAFETY: as above. If there is none, NVRTC searches for it and reports its absence.
@@ -263,7 +261,7 @@ mod tests {
     #[test]
     fn libraries_are_not_looked_for_in_the_working_folder() {
         for path in places(None).into_iter().chain(crate::nccl::places(None)) {
-            // A name alone is looked for where the system's loader looks, which is not there.
+            // The system's loader searches for a bare name, which is not there.
             assert!(path.is_absolute() || path.components().count() == 1, "{}", path.display());
         }
         let folder = tempfile::tempdir().unwrap();

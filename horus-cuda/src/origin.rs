@@ -1,5 +1,4 @@
-//! Sources of machine code for a kernel: the user's cache, the package that ships with a release,
-//! the compiler.
+//! Where a kernel's machine code comes from: the user's cache, the package that ships with a release, the compiler.
 
 use crate::cache::DiskCache;
 use crate::shipped::Package;
@@ -28,9 +27,9 @@ type Version = (i32, i32);
 
 /// Finds the requested machine code; returns it with its origin.
 ///
-/// The names of cache entries contain the compiler's `version`, which may load the compiler. It is
-/// therefore called only if the package lacks the kernel; before that the cache is searched only if
-/// the version is `known`.
+/// The names of cache entries contain the compiler's `version`, which may load the compiler. The function is therefore
+/// called only if the package does not have the kernel; before that the cache is searched only if the version is
+/// `known`.
 ///
 /// # Errors
 /// Errors of `version` and `build`.

@@ -5,9 +5,9 @@ use horus_cuda_kernels::PIECES as SOURCE;
 
 use crate::codegen::{Generated, Pointer};
 
-/// As in the kernel.
+/// Equals the constant of the kernel.
 const THREADS: u32 = 256;
-/// As in the kernel.
+/// Equals the constant of the kernel.
 const CHUNK: usize = 16384;
 /// Blocks that share a piece, at most.
 const SPLIT: usize = 256;

@@ -1,4 +1,5 @@
-//! The time of a kernel beside those of its parts ([`KernelPart`]), and its share of a multiprocessor, by which its bottleneck is found.
+//! Times of a kernel and of its parts ([`KernelPart`]), and its occupancy of a multiprocessor, which show its
+//! bottleneck.
 
 use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory, more_geometries};
 use horus_core::error::DeviceError;
@@ -12,12 +13,12 @@ use crate::recorder::RecordedLaunch;
 use crate::tuning::{LIKELY, Tuning, promising};
 use crate::{CudaDevice, Resources};
 
-/// Image sets in rotation, so that none is in a cache when it is read again.
+/// Image sets in rotation, so that no set is in a cache when it is read again.
 const SETS: usize = 4;
-/// Bytes of shared memory by which a part is given more, until as many blocks run at once.
+/// Bytes of shared memory that are added to a part until equally many blocks run at once.
 const STEP: u32 = 1 << 10;
 
-/// A kernel, or a part of it, measured on its own.
+/// Measurements of a kernel, or of a part of it.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelMeasurement {
     /// Median milliseconds of a launch.
@@ -46,8 +47,8 @@ struct LaunchImages {
 }
 
 impl CudaDevice {
-    /// Measures `repeats` launches of a kernel on random pixels, and as many of each of its parts, which get as few
-    /// threads of a multiprocessor at once as the kernel itself. `None` for a copy.
+    /// Measures `repeats` launches of a kernel on random pixels, and equally many of each of its parts, which run as
+    /// few threads of a multiprocessor at once as the kernel. `None` for a copy.
     ///
     /// # Errors
     /// If a kernel cannot be generated, compiled or run, or there is too little memory.
@@ -61,10 +62,10 @@ impl CudaDevice {
         profiled.map(Some)
     }
 
-    /// The fastest of other launch shapes for a kernel that took `whole`, and its time, if one is faster by a fiftieth.
+    /// The fastest other launch shape for a kernel that took `whole`, and its time, if it is faster by a fiftieth.
     ///
     /// # Errors
-    /// Errors of the driver, and too little memory. Shapes for which a multiprocessor is too small are skipped.
+    /// Errors of the driver, and too little memory. Shapes that exceed a multiprocessor are skipped.
     pub fn faster(
         &mut self,
         launched: &RecordedLaunch,
@@ -85,7 +86,7 @@ impl CudaDevice {
         std::thread::scope(|scope| {
             for tuning in &tunings {
                 let this = &*self;
-                // One that fails is compiled again, and skipped, when it is measured.
+                // A shape that fails is compiled again, and skipped, when it is measured.
                 scope.spawn(move || this.compile_ahead(kernel, shapes, tuning));
             }
         });
@@ -104,7 +105,7 @@ impl CudaDevice {
     }
 
     /// Launches a kernel once on random pixels between `cuProfilerStart` and `cuProfilerStop`, so that a profiler that
-    /// waits for them sees nothing else. Returns the number of the GPU's kernels that this was, 0 for a copy.
+    /// waits for them records nothing else. Returns the number of GPU kernels launched, 0 for a copy.
     ///
     /// # Errors
     /// If a kernel cannot be generated, compiled or run, or there is too little memory.
@@ -138,7 +139,7 @@ impl CudaDevice {
         for (timed, part) in parts.iter_mut().zip([KernelPart::Math, KernelPart::Memory]) {
             let mut shared = whole.resources.shared;
             self.set_part(Some((part, shared)));
-            // Fewer registers would let more blocks run at once, which hides latencies that the kernel has.
+            // Fewer registers would let more blocks run at once, which would hide latencies that the kernel has.
             while self.resources_of(launched)?.resident > whole.resources.resident
                 && shared + STEP <= self.limits().shared as u32
             {
@@ -194,7 +195,7 @@ impl CudaDevice {
         })
     }
 
-    /// Random images for launches: as many sets as fit into half of the free memory, and at most so many.
+    /// Random images for launches: as many sets as fit into half of the free memory, but at most `most`.
     fn images(&self, launched: &RecordedLaunch, most: usize) -> Result<Vec<LaunchImages>, DeviceError> {
         let outputs: Vec<Geometry> =
             std::iter::once(launched.output).chain(more_geometries(&launched.kernel, launched.output)).collect();

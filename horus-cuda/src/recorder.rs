@@ -1,5 +1,4 @@
-//! A device that computes nothing and records its launches, to inspect a program's kernels without
-//! a GPU.
+//! A device that computes nothing and records its launches, to inspect a program's kernels without a GPU.
 
 use horus_core::ops::Whole;
 use std::any::Any;
@@ -36,11 +35,11 @@ impl RecordedLaunch {
         matches!(self.kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_))
     }
 
-    /// The programs that a GPU of sm_`arch` with these limits would run for images of all sizes,
-    /// that for a large one first; none for a copy.
+    /// The programs that a GPU of sm_`arch` with these limits would run for images of all sizes, the program for a
+    /// large image first; none for a copy.
     ///
     /// # Errors
-    /// As [`generate_bounded`].
+    /// Errors of [`generate_bounded`].
     pub fn programs(&self, arch: u32, limits: KernelLimits) -> Result<Vec<Generated>, DeviceError> {
         if self.is_copy() {
             return Ok(Vec::new());
@@ -63,7 +62,7 @@ impl RecordedLaunches {
     }
 }
 
-/// A device with as much memory as a GPU, none of which exists: every pixel read from it is 0.
+/// A device that records launches: every pixel read from it is 0. It reports the memory of a GPU and allocates none.
 #[derive(Debug)]
 pub struct RecordingDevice {
     workers: Workers,

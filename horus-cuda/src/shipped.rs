@@ -1,24 +1,9 @@
-//! Machine code that ships with a release: one file of compiled kernels, so that even a first run
-//! compiles nothing.
+//! A file of compiled kernels that ships with a release, so that even a first run compiles nothing.
 //!
-//! `horus-kernels` writes the file. `HORUS_KERNELS` names it, or is `off`; else it is [`NAME`]
-//! beside the executable or in `../lib/horus` from there. A kernel is looked up by its source, the
-//! compiler's options and the architecture. The user's cache comes first; a kernel that the package
-//! lacks is compiled. An unusable package is reported once.
-//!
-//! The format, all numbers in little endian:
-//!
-//! | bytes | content |
-//! | --- | --- |
-//! | 8 | [`MAGIC`] |
-//! | 4 | version of the format |
-//! | 4, 4 | major and minor version of the compiler |
-//! | 4 | number of entries |
-//! | 40 each | the entries, ascending: key (16), architecture (4), checksum of the code (4), its offset in the file (8), its length (8) |
-//! | 4 | checksum (CRC-32) of everything before it |
-//! | rest | the code, in the order of the entries |
-//!
-//! Opening reads up to the end of the table; code is read and checked on demand.
+//! `horus-kernels` writes the file. `HORUS_KERNELS` names it or is `off`; the default is [`NAME`] in the directory of
+//! the executable, or in `../lib/horus` from there. A kernel is found by its source, the compiler's options and the
+//! architecture. The user's cache comes first; a kernel that is not in the package is compiled. An unusable package is
+//! reported once. Code is read and checked on demand. Format: `docs/design/cuda.md`.
 
 mod installed;
 
@@ -32,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::cache::hash;
 use crate::codegen::KernelLimits;
 
-/// The file's name beside an executable.
+/// The file's name in the directory of an executable.
 pub const NAME: &str = "horus-kernels.bin";
 /// The first bytes of the file.
 pub const MAGIC: [u8; 8] = *b"HORUSKRN";
@@ -146,7 +131,7 @@ impl Package {
         Package::of(path, File::open(path)?)
     }
 
-    /// The package in a file that is open.
+    /// The package in an open file.
     fn of(path: &Path, mut file: File) -> std::io::Result<Package> {
         let data = file.metadata()?;
         if !data.is_file() {
@@ -200,8 +185,8 @@ impl Package {
         found
     }
 
-    /// The machine code of `source`, compiled with `options` for sm_`arch`. `None` if it is missing
-    /// or damaged; the first damaged one is reported by a warning.
+    /// The machine code of `source`, compiled with `options` for sm_`arch`; `None` if it is missing or damaged. The
+    /// first damaged one is reported by a warning.
     pub fn find(&self, source: &str, options: &[&str], arch: u32) -> Option<Vec<u8>> {
         let key = key(source, options, arch);
         let entry = &self.entries[self.entries.binary_search_by_key(&key, |e| e.key).ok()?];
@@ -257,7 +242,7 @@ mod tests {
         packing
     }
 
-    /// The package of these bytes, with the folder that keeps its file.
+    /// The package of these bytes, with the folder of its file.
     fn package(bytes: &[u8]) -> (tempfile::TempDir, std::io::Result<Package>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(NAME);
@@ -346,7 +331,7 @@ mod tests {
         assert_eq!(said(&bytes), "its form has the version 2, and this program knows 1");
         assert_eq!(said(b"\x7fELF and more of another file"), "it is no package of kernels");
         assert_eq!(said(b""), "it is no package of kernels");
-        // A count that would take all memory.
+        // A count for which all memory is too little.
         let mut much = packing().bytes();
         much[20..24].fill(0xff);
         assert_eq!(said(&much), "it ends early");

@@ -1,19 +1,8 @@
-//! Copies between pageable host memory and the device through pinned buffers: while the GPU
-//! transfers some chunks, host threads copy the next. One thread does not reach the speed of the
-//! bus.
+//! Copies between pageable host memory and the device through pinned buffers: the GPU transfers some chunks while host
+//! threads copy the next, because one thread does not reach the speed of the bus.
 //!
-//! Threads that synchronise for each chunk spend about as long on that as on copying it (16
-//! threads, 4 MiB: 51 GB/s, 101 without). So they copy as many chunks as there are buffers in one
-//! go, and each thread sends off the chunks it finishes ([`Workers::copy_in_turn`]). Uploads stay
-//! in the caches, where the GPU reads them; downloads are larger than the caches and bypass them.
-//!
-//! A buffer is reused only after its event has passed. The event is recorded behind every copy,
-//! even one that the driver refused. If it cannot be recorded, it is unknown when the GPU is done
-//! and the buffer is leaked. If nothing can be pinned the driver copies by itself, which is slow.
-//!
-//! Registering a program's own memory for one copy takes longer than copying it: locking takes 0.2
-//! to 0.4 ms per MiB, staging 0.03 (H200, 16 cores). The registration must also not outlive the
-//! call, as the program may free its memory.
+//! A buffer is reused only after its event has passed. If the event cannot be recorded, the buffer is leaked. If
+//! nothing can be pinned, the driver copies, which is slow. Design and measurements: `docs/design/cuda.md`.
 
 mod downloads;
 
@@ -37,14 +26,14 @@ pub(crate) use downloads::DownloadBuffers;
 
 /// Most buffers in flight in one direction: some are filled while the GPU transfers others.
 const BUFFERS: usize = 6;
-/// With fewer buffers the GPU waits for the host, so these are pinned in advance. Pinning another
-/// one takes longer than ten copies of its size, so it waits until [`MUCH`] has been copied.
+/// Buffers that are pinned in advance; with fewer, the GPU waits for the host. Pinning another one takes longer than
+/// ten copies of its size, so it waits until [`MUCH`] has been copied.
 pub(crate) const FEWEST: usize = 2;
 /// Copied bytes after which many more are likely to follow.
 const MUCH: usize = 256 << 20;
 /// Bytes of a buffer: enough for the full speed of the bus, and quickly pinned.
 pub(crate) const CHUNK: usize = 4 << 20;
-/// Downloads of up to this many bytes have a small buffer of their own.
+/// Downloads of up to this many bytes have small buffers of their own.
 pub(crate) const SMALL: usize = 64 << 10;
 /// Alignment of data in a buffer.
 const ALIGN: usize = 256;
@@ -54,8 +43,7 @@ struct ChunkBuffer {
     memory: PinnedBlock<Pinned>,
     /// Passes when the GPU is done with the buffer.
     free: CudaEvent,
-    /// Bytes from the start that may be under way, all in one stream, as an event covers one
-    /// stream.
+    /// Bytes from the start that may be under way, all in one stream, because an event covers one stream.
     filled: usize,
     stream: CUstream,
 }
@@ -81,18 +69,18 @@ pub(crate) struct HostBytes {
 }
 
 impl HostBytes {
-    /// A block of at least `bytes` bytes, if there is one; see [`Blocks::take`].
+    /// A block of at least `bytes` bytes, if there is one; see [`PinnedBlocks::take`].
     pub(crate) fn take(&self, bytes: usize) -> Option<PinnedBlock<Pinned>> {
         self.blocks.take(bytes, |size| Pinned::new(&self.core, size))
     }
 
-    /// Makes free blocks; see [`Blocks::stock`].
+    /// Makes free blocks; see [`PinnedBlocks::stock`].
     pub(crate) fn stock(&self, bytes: usize, count: usize) {
         self.blocks.stock(bytes, count, |size| Pinned::new(&self.core, size));
     }
 
-    /// A buffer for a caller that has `some` and has copied `moved` bytes: a free one, or a newly
-    /// pinned one if it is needed or pays.
+    /// A buffer for a caller that has `some` and has copied `moved` bytes: a free one, or a newly pinned one if it is
+    /// necessary or worth its cost.
     fn buffer(&self, bytes: usize, some: usize, moved: usize) -> Result<Option<ChunkBuffer>, DeviceError> {
         let pays = some < FEWEST || moved >= MUCH;
         let Some(memory) = (if pays { self.take(bytes) } else { None }) else { return Ok(None) };
@@ -100,7 +88,7 @@ impl HostBytes {
     }
 }
 
-/// Failures of several threads that send chunks off.
+/// Failures of several threads that send chunks.
 #[derive(Debug, Default)]
 struct CopyFailures {
     any: AtomicBool,
@@ -108,8 +96,7 @@ struct CopyFailures {
 }
 
 impl CopyFailures {
-    /// Notes the outcome for buffer `k`: `copied` is the result of its copy, and `known` that of
-    /// recording its event.
+    /// Notes the outcome for buffer `k`: `copied` is the result of its copy, `known` the result of recording its event.
     fn note(&self, k: usize, copied: Result<(), DeviceError>, known: Result<(), DeviceError>) {
         if known.is_ok() && copied.is_ok() {
             return;
@@ -124,7 +111,7 @@ impl CopyFailures {
         }
     }
 
-    /// Returns `true` if there was any.
+    /// Returns `true` if any thread failed.
     fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
@@ -152,11 +139,11 @@ struct FillingBuffer {
     at: usize,
 }
 
-/// A chunk that is sent off once it is copied: to its places on the device.
+/// A chunk that is sent to its places on the device when it is copied.
 struct OutgoingChunk<'a> {
     from: *const c_void,
     to: Vec<StridedHostCopy>,
-    /// Parts of it that are still to be copied.
+    /// Parts of the chunk that are not copied yet.
     left: AtomicUsize,
     free: &'a CudaEvent,
 }
@@ -164,7 +151,7 @@ struct OutgoingChunk<'a> {
 // SAFETY: the address is for the driver, which may be called from any thread.
 unsafe impl Sync for OutgoingChunk<'_> {}
 
-/// The bytes of a copy that are not under way yet: the first run may be a rest.
+/// The bytes of a copy that are not under way yet; the first run may be a remainder.
 struct RemainingCopies {
     run: ContiguousHostCopy,
     runs: std::vec::IntoIter<ContiguousHostCopy>,
@@ -172,7 +159,7 @@ struct RemainingCopies {
 }
 
 impl RemainingCopies {
-    /// The next runs, of as many bytes in all, unless fewer are left.
+    /// Takes the next runs, `bytes` bytes in all unless fewer are left.
     fn next(&mut self, bytes: usize) -> Vec<ContiguousHostCopy> {
         let (mut taken, mut room) = (Vec::new(), bytes.min(self.bytes));
         self.bytes -= room;
@@ -198,7 +185,7 @@ impl UploadBuffers {
         UploadBuffers { source, buffers: VecDeque::new(), moved: 0 }
     }
 
-    /// The rest of the buffer filled last, if `bytes` bytes fit and it is used in this stream.
+    /// The rest of the buffer that was filled last, if `bytes` bytes fit and it is used in this stream.
     fn rest(&mut self, bytes: usize, stream: &CudaStream) -> Option<FillingBuffer> {
         let last = self.buffers.back()?;
         let at = last.filled.next_multiple_of(ALIGN);
@@ -206,8 +193,8 @@ impl UploadBuffers {
         if fits { self.buffers.pop_back().map(|buffer| FillingBuffer { buffer, at }) } else { None }
     }
 
-    /// A buffer that the GPU does not read, for a caller that has `some`. A caller without one
-    /// waits; `None` if nothing can be pinned.
+    /// A buffer that the GPU does not read, for a caller that has `some`. A caller without one waits; `None` if nothing
+    /// can be pinned.
     fn next(&mut self, some: usize) -> Result<Option<FillingBuffer>, DeviceError> {
         let idle = match self.buffers.front() {
             Some(oldest) => oldest.free.passed()?,
@@ -229,9 +216,8 @@ impl UploadBuffers {
         Ok(Some(FillingBuffer { buffer, at: 0 }))
     }
 
-    /// Copies runs of `source` to places behind `target`; returns when `source` may change, while the last
-    /// chunks may still be under way. Runs share chunks: a call of the driver and of the threads for each
-    /// would take longer than copying it.
+    /// Copies runs of `source` to places behind `target`. Returns when `source` may change; the last chunks may still
+    /// be under way. Runs share chunks: separate calls for each run would take longer than copying it.
     ///
     /// # Safety
     /// `target` must have room for these places until the stream has passed the copy, and nothing

@@ -1,27 +1,10 @@
-//! Copies between host and device, beside kernels where that pays.
+//! Copies between host and device, which overlap kernels where that is faster.
 //!
-//! The device's stream ([`Core::stream`]) defines the order of operations. Two other streams carry
-//! copies, without a visible effect on that order:
-//!
-//! - **To the host** ([`GpuTransfers::order`]). The copy waits for an event behind all earlier
-//!   launches, so it reads their results. Later launches do not wait for it, with two exceptions.
-//!   Before a write to the source block the device's stream waits for the copy ([`Core::order_write`]).
-//!   And the block is not freed before the copy is done: the copy shares its ownership
-//!   ([`Core::register_download`]) until it is known to be done ([`Core::release_finished`]) or the device's stream waits
-//!   for it. The pinned block belongs to the landing, and returns to its pool when the copy is done
-//!   and the pixels are no longer needed.
-//! - **To the device** ([`GpuTransfers::write`]). Memory is allocated in the order of the device's
-//!   stream, behind kernels that may still use it. A copy beside those kernels therefore allocates
-//!   in its own stream, copies, and makes the device's stream wait, so later launches come after
-//!   it. The former block had never been touched, and is freed.
-//!
-//! A program's pixels may lie in pinned memory from the beginning ([`GpuTransfers::allocate_upload_source`]): the GPU
-//! reads them there, and the device shares the buffer until it has ([`GpuTransfers::begin`]). A write
-//! to the buffer meanwhile goes to a copy, as with any shared buffer.
-//!
-//! If there is no pinned block for a download ([`Blocks::take`]), or its target will be named later
-//! ([`DownloadStart::WithTarget`]), the copy is made when it lands: until then it shares ownership of the
-//! block, and a write to the block, or a lack of memory, makes it land first. The GPU copies to
+//! The device's stream ([`Core::stream`]) defines the order of operations. Two other streams carry copies with no
+//! visible effect on that order. A download shares ownership of its source block until it is done; the device's stream
+//! waits before it writes to the block ([`Core::order_write`]). An overlapped upload gets a new block. A download
+//! without pinned memory, or with a target that is named later ([`DownloadStart::WithTarget`]), is made when a result
+//! is read. Design: `docs/design/cuda.md`.
 //! pinned memory directly, and to other memory through chunks.
 
 mod bands;
@@ -44,11 +27,10 @@ use crate::memory::{Core, CudaMemory};
 use crate::pinned::{KEPT, MOST, Pinned, PinnedBlock, PinnedBlocks, PinnedLimits};
 use crate::staging::{CHUNK, DownloadBuffers, FEWEST, HostBytes, SMALL, UploadBuffers};
 
-/// Most bytes that are read by the driver's own copy to memory that is not page-locked: numbers.
+/// Most bytes that the driver's own copy reads into memory that is not page-locked: numbers.
 const FEW: usize = 4096;
 
-/// Fewer bytes are uploaded in the device's stream: they take less time than the synchronisation of
-/// two streams.
+/// Fewer bytes are uploaded in the device's stream, because synchronising two streams takes longer.
 const BESIDE: usize = 1 << 20;
 
 /// The copies of one device.
@@ -61,10 +43,9 @@ pub(crate) struct GpuTransfers {
     up: OnceLock<CudaStream>,
     /// Carries copies to the host.
     down: OnceLock<CudaStream>,
-    /// Carry copies to pinned memory, each for one result at a time.
+    /// Idle streams of copies to pinned memory, each for one result at a time.
     idle: Mutex<Vec<CudaStream>>,
-    /// Pinned buffers that copies to the device read, each with an event that passes when they are
-    /// done.
+    /// Pinned buffers that copies to the device read, each with an event that passes when the copies are done.
     given: Mutex<Vec<(CudaEvent, HostBuffer)>>,
     source: HostBytes,
     /// Blocks requested by the program.
@@ -73,7 +54,7 @@ pub(crate) struct GpuTransfers {
     core: Arc<Core>,
 }
 
-/// The stream, created when it is first needed.
+/// The stream, created on first use.
 fn stream(cell: &OnceLock<CudaStream>) -> Result<&CudaStream, DeviceError> {
     if let Some(stream) = cell.get() {
         return Ok(stream);
@@ -105,9 +86,8 @@ impl GpuTransfers {
         })
     }
 
-    /// The work of pinning the chunks of both directions, to be run on another thread while the
-    /// program does other things: the first transfer would take many times as long if it pinned
-    /// them itself.
+    /// The work of pinning the chunks of both directions, for another thread. A first transfer that pinned them itself
+    /// would take many times as long.
     pub(crate) fn pin_ahead(&self) -> impl FnOnce() + Send + 'static {
         let source = self.source.clone();
         move || {
@@ -139,8 +119,7 @@ impl GpuTransfers {
         unsafe { self.uploads().upload(&self.workers, &self.core.stream, source, target, vec![(0, 0, source.len())]) }
     }
 
-    /// Pinned memory for pixels that will be uploaded, if there is any; otherwise memory from
-    /// `pool`.
+    /// Pinned memory for pixels that will be uploaded, if there is any; otherwise memory from `pool`.
     pub(crate) fn allocate_upload_source(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
         self.release_uploaded()?;
         match self.source.take(bytes) {
@@ -149,7 +128,7 @@ impl GpuTransfers {
         }
     }
 
-    /// Pinned memory for passing pixels, if that pays.
+    /// Pinned memory for passing pixels, if it is worth its cost.
     pub(crate) fn take_pinned(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
         self.release_uploaded().inspect_err(|e| log::debug!("{e}: pixels go through other memory")).ok()?;
         let pin = |size| Pinned::touched_by(&self.workers, &self.core, size);
@@ -184,7 +163,7 @@ impl GpuTransfers {
         self.write_parts(&[source], target, at)
     }
 
-    /// [`GpuTransfers::write`] of consecutive parts.
+    /// [`GpuTransfers::write`] for consecutive parts.
     fn write_parts(&self, parts: &[&[u8]], target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
         let bytes = parts.iter().map(|part| part.len()).sum();
         let staged = |mut to: CUdeviceptr, stream: &CudaStream| {
@@ -205,8 +184,8 @@ impl GpuTransfers {
         staged(target.address() + at as u64, &self.core.stream)
     }
 
-    /// A new block with a copy of consecutive parts. `None` if there are few bytes, or if images
-    /// need the memory: more than half of `capacity` would be in use.
+    /// A new block with a copy of consecutive parts; `None` if there are few bytes, or if more than half of `capacity`
+    /// would be in use.
     pub(crate) fn take(&self, parts: &[&[u8]], capacity: usize) -> Result<Option<CudaMemory>, DeviceError> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         if bytes < BESIDE || self.core.used().saturating_add(bytes) > capacity / 2 {
@@ -220,14 +199,14 @@ impl GpuTransfers {
         Ok(Some(block))
     }
 
-    /// Returns `true` if the copy is worth making beside the kernels under way.
+    /// Returns `true` if overlapping the copy with the kernels under way is faster.
     fn is_overlap_worthwhile(&self, bytes: usize, target: &CudaMemory, at: usize) -> Result<bool, DeviceError> {
         let whole = at == 0 && bytes == target.len();
         Ok(whole && bytes >= BESIDE && target.is_fresh() && !self.core.stream.idle()?)
     }
 
-    /// Makes a copy of so many bytes beside the kernels under way, into a block that replaces that
-    /// of `target`. Returns `false` if there is no room for another block.
+    /// Copies so many bytes while kernels run, into a block that replaces the block of `target`. Returns `false` if
+    /// there is too little memory for another block.
     fn upload_overlapped(
         &self,
         bytes: usize,
@@ -250,7 +229,7 @@ impl GpuTransfers {
         Ok(true)
     }
 
-    /// Copies bytes to the host, and waits for them. The device must hold as many there.
+    /// Copies bytes to the host and waits for them. The device must have as many there.
     pub(crate) fn read(&self, source: CUdeviceptr, target: &mut [u8]) -> Result<(), DeviceError> {
         let device = &self.core.stream;
         if target.len() <= FEW {
@@ -316,7 +295,7 @@ impl GpuTransfers {
         // SAFETY: the pinned block has room; it and the source are held until `done` has passed.
         let copy = || unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, down.0) };
         let code = core.clock.note(DeviceQueue::Download, down, copy);
-        // Also behind a copy that the driver refused.
+        // Also behind a copy that the driver rejected.
         if let Err(e) = done.record(down) {
             // It is unknown when they are free, so they are leaked.
             std::mem::forget((host, source.block()));

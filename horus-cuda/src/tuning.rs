@@ -1,9 +1,8 @@
-//! Launch shapes: pixels per thread, threads per block, unrolling.
+//! Launch shapes: pixels per thread, threads per block, unrolling. They never change a result.
 //!
-//! Tuning never changes a result. A [`Tuning`] is looked up by [`TunedFamily`] in the user's table
-//! (see [`user_table`]) and in those of `kernels/tuning/`, exactly or at the nearest architecture
-//! and size; if nothing fits, [`guess`] models the choice. Tables are of large images: [`fitted`]
-//! has the shapes for small ones.
+//! A [`Tuning`] is found by [`TunedFamily`] in the user's table (see [`user_table`]) and in the tables of
+//! `kernels/tuning/`, exactly or at the nearest architecture and size; if nothing fits, [`guess`] models the choice.
+//! Tables are for large images; [`fitted`] has the shapes for small ones.
 
 mod search;
 
@@ -38,20 +37,19 @@ pub struct Tuning {
     pub group: usize,
     /// Multiply-adds that are fully unrolled, with taps as kernel parameters; more become a loop.
     pub unroll: usize,
-    /// Columns of a dense filter in the body of the loop over input rows, if there is one; 0 for
-    /// all of them up to 48.
+    /// Columns of a dense filter in the body of the loop over input rows, if there is one; 0 for all of them up to 48.
     #[serde(default)]
     pub piece: usize,
-    /// Input rows per chunk of the row pass.
+    /// Input rows per chunk of the row filter.
     pub chunk: usize,
-    /// Outputs per thread along a row in the row pass: 1, 2, 4, 8 or 16.
+    /// Outputs per thread along a row in the row filter: 1, 2, 4, 8 or 16.
     pub span: usize,
-    /// Blocks per multiprocessor that registers must allow; 0 leaves it to the compiler.
+    /// Blocks per multiprocessor for which registers must suffice; 0 leaves the choice to the compiler.
     pub blocks: usize,
 }
 
 impl Tuning {
-    /// Returns `true` if the generator accepts it, and its code has a size that compiles.
+    /// Returns `true` if the generator accepts the tuning and its code has a size that compiles.
     pub fn is_sane(&self) -> bool {
         let threads = self.bx.checked_mul(self.by).unwrap_or(0);
         (32..=1024).contains(&threads)
@@ -77,7 +75,7 @@ pub enum TunedKernelKind {
     Dense,
     /// Linear filters of one column.
     Column,
-    /// Column filters over row passes.
+    /// Column filters over row filters.
     Separable,
     /// Filters with explicit offsets.
     Sparse,
@@ -187,17 +185,17 @@ pub fn user_table() -> Option<PathBuf> {
     })
 }
 
-/// Checks the table that `HORUS_TUNING` names; there may be none of that name yet.
+/// Checks the table that `HORUS_TUNING` names; the file need not exist yet.
 ///
 /// # Errors
-/// [`Error::Config`] if it cannot be read, or has rows that cannot be run.
+/// [`Error::Config`] if the file cannot be read, or has rows that cannot be run.
 pub fn check() -> Result<(), Error> {
     let Some(path) = TUNING.path() else { return Ok(()) };
     rows_of(&path).map(drop).map_err(|why| TUNING.invalid_value_error(&path.display().to_string(), &why))
 }
 
-/// The rows of the user's table; empty without a table, or with a warning if one that is looked for
-/// by itself is unusable (for one that was asked for: [`check`]).
+/// The rows of the user's table; empty without a table. An unusable table at the default place gives a warning; for one
+/// that `HORUS_TUNING` names see [`check`].
 fn user_rows() -> Vec<TuningEntry> {
     let Some(path) = user_table() else { return Vec::new() };
     rows_of(&path).unwrap_or_else(|e| {
@@ -206,7 +204,7 @@ fn user_rows() -> Vec<TuningEntry> {
     })
 }
 
-/// The rows of a table; none if there is no file. The error describes the fault.
+/// The rows of a table; none if there is no file. The error describes what is wrong.
 pub fn rows_of(path: &Path) -> Result<Vec<TuningEntry>, String> {
     /// Hundreds of times the size of a table.
     const MOST: u64 = 16 << 20;
@@ -223,15 +221,14 @@ pub fn rows_of(path: &Path) -> Result<Vec<TuningEntry>, String> {
     }
 }
 
-/// The type in which a kernel with a first input of type `dtype` computes: that of its filters'
-/// input.
+/// The type in which a kernel with a first input of type `dtype` computes: the type of its filters' input.
 fn element(map: &MapKernel, dtype: DType) -> DType {
     let filter = map.leaves.iter().find(|l| !matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..)));
     filter.map_or(dtype, |l| l.dtype)
 }
 
-/// The tuning of a launch on architecture `arch`: that of its family, or one for a small image on a
-/// GPU of so many multiprocessors.
+/// The tuning of a launch on architecture `arch`: its family's, or one for a small image on a GPU of so many
+/// multiprocessors.
 pub fn fitted(kernel: &Kernel, shapes: &Shapes<'_>, arch: u32, multiprocessors: usize) -> Tuning {
     let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
     let shape = shapes.output.shape;
@@ -240,7 +237,7 @@ pub fn fitted(kernel: &Kernel, shapes: &Shapes<'_>, arch: u32, multiprocessors: 
     small(kernel, dtype, each).unwrap_or_else(|| lookup(kernel, dtype, arch))
 }
 
-/// The tunings of a kernel for images of all sizes, that for a large one first.
+/// The tunings of a kernel for images of all sizes, the tuning for a large image first.
 pub fn all_sizes(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     let mut all = vec![lookup(kernel, dtype, arch)];
     for each in STEPS {
@@ -255,9 +252,9 @@ const STEPS: [f64; 4] = [0.5, 2.0, 8.0, 24.0];
 /// Threads that a multiprocessor runs at once.
 const THREADS: usize = 2048;
 
-/// The shape for an image that has `each` pixels for each thread that the GPU runs at once, if
-/// that is too few for the tuned shape. Large blocks of a small image leave multiprocessors idle,
-/// and a long code that is executed once waits for its instructions.
+/// The shape for an image that has `each` pixels for each thread that the GPU runs at once, if these are too few for
+/// the tuned shape. Large blocks of a small image leave multiprocessors idle, and long code that is executed once waits
+/// for its instructions.
 ///
 /// Measured on an H200 from 64x64 to 2048x2048 (`docs/performance/gpu.md`).
 fn small(kernel: &Kernel, dtype: DType, each: f64) -> Option<Tuning> {
@@ -315,7 +312,7 @@ pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
     let same = |e: &&TuningEntry| {
         let f = e.family;
         (f.kind, f.filters, f.bytes) == (family.kind, family.filters, family.bytes)
-            // A near size serves too.
+            // A similar size is good enough.
             && f.size.abs_diff(family.size) <= family.size / 6
     };
     tables()
@@ -325,9 +322,8 @@ pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
         .map_or_else(|| guess(family), |e| e.tuning)
 }
 
-/// A choice from a model: enough pixels per thread to keep the multiply-adds ahead of the reads of
-/// shared memory, few enough registers for 16 warps, tiles that fit twice into the shared memory of
-/// a multiprocessor.
+/// A choice from a model: enough pixels per thread that multiply-adds take longer than reads of shared memory, few
+/// enough registers for 16 warps, tiles that fit twice into the shared memory of a multiprocessor.
 pub fn guess(family: TunedFamily) -> Tuning {
     let base =
         Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
@@ -341,8 +337,8 @@ pub fn guess(family: TunedFamily) -> Tuning {
         TunedKernelKind::Median => Tuning { rows: 2, cols: if family.size > 3 { 1 } else { 2 }, blocks: 0, ..base },
         TunedKernelKind::Sparse => Tuning { rows: 8, cols: 1, blocks: 0, ..base },
         TunedKernelKind::Dense if family.size <= 13 => Tuning { cols, group, ..base },
-        // Taps are operands of the multiply-adds if all of them can be unrolled, and blocks narrow, as
-        // most rows of a tile are around its own.
+        // Taps are operands of the multiply-adds if all of them can be unrolled. Blocks are narrow, because most rows
+        // of a tile surround its own rows.
         TunedKernelKind::Column => {
             let rows = [16, 8, 4].into_iter().find(|rows| rows * family.size <= base.unroll).unwrap_or(8);
             Tuning { rows: if pair { rows.min(8) } else { rows }, cols: 1, blocks: 0, ..base }

@@ -72,9 +72,8 @@ pub fn over(chain: Kernel, kernel: Kernel) -> Kernel {
     Kernel::Map(m)
 }
 
-/// One orientation of a detector over rotated images: `scales` row passes, each read by `scales`
-/// pairs of columns of up to `size` taps. With `nested`, the row passes alternate from pair to
-/// pair.
+/// One orientation of a detector over rotated images: `scales` row filters, each read by `scales` pairs of columns of
+/// up to `size` taps. With `nested`, the row filters alternate from pair to pair.
 pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
     let length = |i: usize| size - 2 * ((scales - 1 - i) * (size / 8));
     let stages = (0..scales)
@@ -97,8 +96,7 @@ pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
     detector(leaves, stages)
 }
 
-/// The orientation of ConvRot at its default scales: three row passes, each read by three pairs of
-/// columns.
+/// The orientation of ConvRot at its default scales: three row filters, each read by three pairs of columns.
 pub fn convrot_default() -> Result<Kernel, Error> {
     let (mut stages, mut leaves) = (Vec::new(), Vec::new());
     for sigma_u in [3.0, 5.0, 7.0] {
@@ -183,8 +181,8 @@ pub fn turned(degrees: f64, shape: Shape) -> Affine {
     Affine::new(rotation(degrees, shape), shape).unwrap_or(Affine::IDENTITY)
 }
 
-/// `steps` steps of Jacobi's relaxation in one launch: the mean of the four neighbours plus a
-/// column (the second input) times a row.
+/// `steps` iterations of Jacobi's relaxation in one launch: the mean of the four neighbours plus a column (the second
+/// input) times a row.
 pub fn relaxation(dtype: DType, steps: usize) -> Kernel {
     let leaf = |op| Leaf { op, dtype };
     let repeated = |i, map| leaf(LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate.into()));

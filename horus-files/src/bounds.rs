@@ -1,15 +1,14 @@
-//! Upper limits of the pixels in a file of a given size: a file that declares more is corrupt, or
-//! made to exhaust memory.
+//! Upper limits of the pixels in a file of a given size. A file that declares more is corrupt, or made to exhaust
+//! memory.
 
 use super::OpenOptions;
 use horus_base::error::Audience;
 
-/// Maximum bytes of a file, and of its decoded pixels: enough for large scans, but not for any
-/// claim of a header.
+/// Maximum bytes of a file, and of its decoded pixels: enough for large scans, and a limit on claims of headers.
 pub(super) const MEMORY_LIMIT: u64 = 8 << 30;
 
-/// Maximum bytes that a byte of deflated data encodes: two bits, the shortest codes of a length and
-/// a distance, repeat 258 bytes.
+/// Maximum bytes that a byte of deflated data encodes: two bits, the shortest codes of a length and a distance, repeat
+/// 258 bytes.
 pub(super) const DEFLATE: u64 = 1032;
 
 /// Rejects pictures larger than the user allows.
@@ -22,7 +21,7 @@ pub(super) fn check_size(height: u64, width: u64, options: &OpenOptions) -> Resu
     Ok(())
 }
 
-/// Rejects files that declare more than their bytes can hold: `most` pixels, `None` for no limit.
+/// Rejects files that declare more pixels than their bytes can encode: `most`, or `None` for no limit.
 pub(super) fn check_capacity(height: u64, width: u64, most: Option<u64>, size: u64) -> Result<(), String> {
     let claimed = height.checked_mul(width);
     if most.is_some_and(|most| claimed.is_none_or(|pixels| pixels > most)) {

@@ -5,7 +5,7 @@ use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::workers::Workers;
 
-/// What a file says of its picture.
+/// The header of a picture file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PictureHeader {
     pub(super) shape: Shape,
@@ -26,12 +26,12 @@ impl PictureHeader {
     }
 }
 
-/// The pixels of a file whose header has been read.
+/// Decoder of the pixels of a file whose header has been read.
 pub(super) trait Decode {
-    /// Most pixels of rows of `width` that a file of so many bytes holds.
+    /// Maximum pixels, in rows of `width`, that a file of this many bytes encodes.
     fn most(&self, width: u64, bytes: u64) -> u64;
 
-    /// Bytes that decoding takes beside the file and the pixels.
+    /// Bytes used for decoding, in addition to the file and the pixels.
     fn scratch_bytes(&self, _header: &PictureHeader, _workers: &Workers) -> u64 {
         0
     }
@@ -40,15 +40,15 @@ pub(super) trait Decode {
     fn read(self: Box<Self>, header: &PictureHeader, to: &mut [u8], workers: &Workers) -> Result<(), String>;
 }
 
-/// A header, and what decodes the pixels behind it.
+/// A header, and the decoder of the pixels after it.
 pub(super) type Decoder<'a> = (PictureHeader, Box<dyn Decode + 'a>);
 
-/// Samples of two bytes, of which files have the high one first, in the order of this machine.
+/// Converts samples of two bytes from big-endian, as in files, to the byte order of this machine.
 pub(super) fn native(samples: &mut [u8]) {
     samples.as_chunks_mut().0.iter_mut().for_each(|sample| *sample = u16::from_be_bytes(*sample).to_ne_bytes());
 }
 
-/// So many zeros, of a size that a file gives.
+/// Allocates zeros, of a length that a file gives.
 pub(super) fn zeros<T: Clone + Default>(count: usize) -> Result<Vec<T>, String> {
     let mut all = Vec::new();
     all.try_reserve_exact(count).map_err(|e| e.to_string())?;
@@ -56,7 +56,7 @@ pub(super) fn zeros<T: Clone + Default>(count: usize) -> Result<Vec<T>, String> 
     Ok(all)
 }
 
-/// Bytes that are read from the front, little-endian.
+/// Bytes read from the front, little-endian.
 #[derive(Clone, Copy)]
 pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Amount read from or written to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTraffic {
-    /// Strips or tiles decoded or encoded; rows for files without these.
+    /// Strips or tiles decoded or encoded; rows in files without strips and tiles.
     pub chunks: u64,
     /// Bytes of the file.
     pub bytes: u64,

@@ -14,12 +14,12 @@ use super::{
 use horus_host::buffer::HostBuffer;
 use horus_host::workers::Workers;
 
-/// Reads and decodes a file; the error is the cause, without the path.
+/// Reads and decodes a file. The error is the cause, without the path.
 pub(super) fn read(path: &Path, options: &OpenOptions, means: DecodeResources<'_>) -> Result<Picture, String> {
     first(&PictureSource::open(path)?, &path.display(), options, means)
 }
 
-/// Decodes a picture, called `name`; warns of ignored pages.
+/// Decodes a picture called `name`, and warns of ignored pages.
 pub(super) fn first(
     source: &PictureSource<'_>,
     name: &dyn Display,
@@ -52,7 +52,7 @@ pub(super) fn decode(
     Ok((picture, format.unread(source, options)))
 }
 
-/// Refuses pages and levels beyond the first for formats without them.
+/// Rejects pages and levels beyond the first in formats without them.
 pub(super) fn one_picture(format: &dyn PictureFormat, options: &OpenOptions) -> Result<(), String> {
     match (format.facts().pages, options.page, options.level) {
         (true, ..) | (_, None | Some(0), 0) => Ok(()),
@@ -67,23 +67,23 @@ pub(super) fn no_page(page: usize, pages: usize) -> String {
     format!("page {page} requested, but it has {pages} (pages start at 0)")
 }
 
-/// The result of a decoder, of which a panic is an error.
+/// Runs a decoder and converts its panic to an error.
 ///
-/// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of
-/// the file, not of the program: only the result outlives the decoder, and the text of the panic is in
-/// the error, not on the standard error stream. (A program built with `panic = "abort"` still ends.)
+/// Third-party decoders panic on some corrupt files (an index, an assertion). This is an error of the file, not of the
+/// program: only the result outlives the decoder, and the text of the panic is in the error, not on the standard error
+/// stream. (A program built with `panic = "abort"` still ends.)
 ///
-/// The decoder runs on this thread: work that it passes to others is guarded there.
+/// The decoder runs on this thread: work that it passes to other threads must be guarded there.
 ///
 /// # Errors
-/// Those of the decoder, and a message for a panic.
+/// Errors of the decoder, and a message for a panic.
 pub fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     thread_local! {
         /// Panics of this thread are errors of a file.
         static GUARDED: Cell<bool> = const { Cell::new(false) };
     }
-    // A process has one hook. This leaves all other panics to the one before; one that a program sets later replaces it,
-    // and then prints these panics too.
+    // A process has one hook. This one passes all other panics to the previous hook. If a program sets a hook later, it
+    // replaces this one and also prints these panics.
     static HOOK: Once = Once::new();
     if !std::thread::panicking() {
         HOOK.call_once(|| {
@@ -105,12 +105,12 @@ pub fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, Strin
     decoded.unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
 }
 
-/// The result of a decoder of what a file says beside its pixels; what fails counts as absent.
+/// Runs a decoder of metadata; metadata that cannot be decoded counts as absent.
 pub(super) fn decode_metadata<R>(read: impl FnOnce() -> Option<R>) -> Option<R> {
     guarded(|| Ok(read())).ok().flatten()
 }
 
-/// Decodes all of a file, and keeps the requested region.
+/// Decodes a whole file and returns the requested region.
 pub(super) fn whole(
     format: &(impl PictureFormat + ?Sized),
     source: &PictureSource<'_>,
@@ -131,7 +131,7 @@ fn all(
     format.is_complete(bytes)?;
     let (header, decoder) = format.decoder(bytes)?;
     let beside = checked(&header, &*decoder, bytes.len() as u64, options, means.workers)?;
-    // All at once first: an error names a limit for all.
+    // All allocations in one check: the error names a limit for all.
     let own = pixels_of(&header, options);
     drop(means.reserved(usize::try_from(beside.saturating_add(own)).map_err(|e| e.to_string())?)?);
     let _beside = means.reserved(usize::try_from(beside).map_err(|e| e.to_string())?)?;
@@ -141,16 +141,16 @@ fn all(
     options.orientation.of(pixels(header, decoder, means)?, header.orientation, means)
 }
 
-/// Bytes of the pixels of a picture while it is decoded: twice if it is turned.
+/// Bytes of the pixels of a picture while it is decoded: twice as many if it is reoriented.
 fn pixels_of(header: &PictureHeader, options: &OpenOptions) -> u64 {
     let size = (header.shape.len() as u64).saturating_mul(header.dtype.size() as u64);
     if options.orientation.turns(header.orientation) { size.saturating_mul(2) } else { size }
 }
 
-/// Bytes that a decoder takes beside the pixels and the file, which has so many `bytes`.
+/// Bytes that a decoder uses in addition to the pixels and the file, which has `bytes` bytes.
 ///
 /// # Errors
-/// A message, if the picture is larger than is allowed or than its file can hold.
+/// A message, if the picture is larger than allowed or than its file can encode.
 fn checked(
     header: &PictureHeader,
     decoder: &dyn Decode,
@@ -168,19 +168,19 @@ fn checked(
     Ok(decoder.scratch_bytes(header, workers))
 }
 
-/// Bytes that decoding a picture as a whole takes: its file, its pixels, and what the decoder has beside both.
+/// Bytes for decoding a whole picture: file, pixels, and the decoder's memory.
 ///
 /// # Errors
-/// A message, if it cannot be decoded.
+/// A message, if the file cannot be decoded.
 pub(super) fn decoding_bytes(
     source: &PictureSource<'_>,
     options: &OpenOptions,
     workers: &Workers,
 ) -> Result<usize, String> {
-    /// Larger files are not read for it.
+    /// Larger files are not read for this.
     const SMALL: u64 = 1 << 20;
     let format = source.format();
-    // What comes before the pixels suffices.
+    // The bytes before the pixels suffice.
     let head = if format.facts().uses_hidden_memory { format.without_pixels(source) } else { None };
     let all = if head.is_none() && source.size() < SMALL { Some(source.all(&HostBuffer::try_zeroed)?) } else { None };
     let bytes = head.as_deref().or(all.as_deref());
@@ -211,7 +211,7 @@ fn pixels(header: PictureHeader, decoder: Box<dyn Decode + '_>, means: DecodeRes
 mod tests {
     use super::*;
 
-    /// In a process of its own, whose standard error stream shows no text of the panics of decoders, but of others.
+    /// In its own process. Its standard error stream shows no panics of decoders, but shows others.
     #[test]
     fn a_panic_of_a_decoder_is_not_printed() {
         const CHILD: &str = "HORUS_TEST_OF_PANICS";

@@ -9,11 +9,11 @@ use horus_base::lengths::PixelSize;
 pub(super) const INCH: f64 = 25_400.0;
 pub(super) const CENTIMETRE: f64 = 10_000.0;
 
-/// Most dots per inch that are those of a print; more are sizes of pixels.
+/// Maximum resolution of a print in dots per inch; higher ones are sizes of pixels.
 pub(super) const MOST_IN_PRINT: f64 = 1200.0;
 
-/// The size of pixels in a print or a scan of which so many columns and rows fill so many units: inches or centimetres, by
-/// their number in TIFF files.
+/// The size of pixels in a print or a scan, from the numbers of columns and rows in some number of units: inches or
+/// centimetres, numbered as in TIFF files.
 pub(super) fn in_print([columns, rows]: [[f64; 2]; 2], unit: u16) -> Option<PixelSize> {
     let unit = match unit {
         2 => INCH,
@@ -24,9 +24,9 @@ pub(super) fn in_print([columns, rows]: [[f64; 2]; 2], unit: u16) -> Option<Pixe
     PixelSize::of([None, side(rows), side(columns)])
 }
 
-/// The size of pixels in a print or a scan by the resolution in EXIF data.
+/// The size of pixels in a print or a scan from the resolution in EXIF data.
 pub(super) fn of_exif(fields: Option<DirectoryFields<'_>>) -> Option<PixelSize> {
-    /// That of pictures of unknown resolution.
+    /// The resolution that EXIF data have by default.
     const UNKNOWN: ([f64; 2], u64) = ([72.0, 72.0], 2);
     const COLUMNS: u16 = 282;
     const ROWS: u16 = 283;
@@ -38,7 +38,8 @@ pub(super) fn of_exif(fields: Option<DirectoryFields<'_>>) -> Option<PixelSize> 
     if told == UNKNOWN { None } else { in_print(told.0.map(|n| [n, 1.0]), unit.try_into().ok()?) }
 }
 
-/// Whole dots per inch of a print, columns and rows, if files can tell them: others would be sizes of pixels.
+/// Whole dots per inch of a print, columns and rows; `None` if a file with this resolution would be read as sizes of
+/// pixels.
 pub(crate) fn dots(printed: PixelSize) -> Option<[u16; 2]> {
     let dots = [printed.columns, printed.rows].map(|side| (INCH / side).round());
     dots.iter().all(|n| (1.0..=MOST_IN_PRINT).contains(n)).then(|| dots.map(|n| n as u16))

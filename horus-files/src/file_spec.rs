@@ -1,4 +1,4 @@
-//! Files before their samples are known, and with them.
+//! Files to write: their properties, with and without samples.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ pub struct FileSpec {
     pub(super) options: SaveOptions,
     /// Scaling of the samples.
     pub scale: StoredScale,
-    /// The range of the file, if values outside were counted.
+    /// The range of the file, if values outside it are counted.
     pub counted: Option<StoredRange>,
-    /// What is known of the picture beside its samples.
+    /// Metadata of the picture.
     pub metadata: Metadata,
     /// The name of the file, if it has one.
     pub(super) name: String,
 }
 
-/// The smallest and the largest value that a file holds.
+/// The smallest and the largest value that a file can store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredRange {
     /// The smallest.
@@ -42,24 +42,24 @@ pub struct StoredRange {
 /// Scaling of stored samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StoredScale {
-    /// None.
+    /// No scaling.
     Not,
-    /// A known one.
+    /// A given scale.
     By(Scale),
-    /// By the smallest and the largest value, which the evaluation finds; the largest sample.
+    /// By the smallest and the largest value, which the evaluation computes. The number is the largest sample.
     Range(u16),
 }
 
-/// What files of a format do not have.
+/// Metadata that a file format may not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnsupportedMetadata {
-    /// A place on the earth.
+    /// Position on the earth.
     Georeference,
-    /// A value of missing pixels.
+    /// The value of missing pixels.
     Nodata,
-    /// A colour table, of so many bits.
+    /// A colour table, for this many bits.
     Colours,
-    /// The size of pixels, or this one.
+    /// The size of pixels, or this particular one.
     PixelSize,
     /// The distance of levels.
     Levels,
@@ -71,12 +71,12 @@ pub enum UnsupportedMetadata {
     Printed,
     /// EXIF data.
     Exif,
-    /// Texts of people.
+    /// Texts by people.
     Texts,
 }
 
 impl UnsupportedMetadata {
-    /// The files that have it.
+    /// Names of the formats that support it.
     pub fn supporting_formats(self) -> &'static str {
         match self {
             UnsupportedMetadata::Georeference | UnsupportedMetadata::Nodata => "only TIFF files have one",
@@ -95,17 +95,17 @@ impl UnsupportedMetadata {
 /// The report on clipped values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClippingReport {
-    /// For the user.
+    /// A warning for the user.
     pub warning: Option<String>,
     /// The reason for refusing the file.
     pub error: Option<String>,
 }
 
 impl FileSpec {
-    /// The file of an image of such pixels.
+    /// The file of an image of this pixel type and shape.
     ///
     /// # Errors
-    /// A message, if the format cannot hold the channels, the size or the depth, or does not support the options.
+    /// A message, if the format does not support the channels, the size, the depth or the options.
     pub fn new(format: Format, dtype: DType, shape: Shape, options: &SaveOptions) -> Result<FileSpec, String> {
         let format = format.with_channels(shape.channels);
         let stored = format.stored(dtype, shape, options)?;
@@ -117,7 +117,7 @@ impl FileSpec {
         Ok(draft)
     }
 
-    /// True if the options ask for a value of missing pixels.
+    /// Returns `true` if the options ask for a value of missing pixels.
     pub fn has_nodata(&self) -> bool {
         self.options.nodata.is_some()
     }
@@ -127,7 +127,7 @@ impl FileSpec {
         shapes(self.shape, self.options.sizes).collect()
     }
 
-    /// Names the file, which then says what is known beside its samples. Returns what it does not have.
+    /// Gives the file its name, which decides on its metadata. Returns the metadata that it does not support.
     pub fn describe(&mut self, path: &Path) -> Vec<UnsupportedMetadata> {
         self.name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (said, lacks) = (&self.metadata, |what| self.format.listed().omits_metadata(what, self));
@@ -148,7 +148,8 @@ impl FileSpec {
         known.into_iter().filter_map(|(what, known)| (known && lacks(what)).then_some(what)).collect()
     }
 
-    /// True if black and white of the samples are those of a file with samples of type `of`, and both files have integers.
+    /// Returns `true` if the samples have the black and white of a file with samples of type `of`, and both files have
+    /// integers.
     pub fn keeps_black_and_white(&self, of: DType) -> bool {
         let integers = |dtype| matches!(dtype, DType::U8 | DType::U16);
         let scaled = match self.scale {
@@ -169,8 +170,8 @@ impl FileSpec {
         (self.shape, self.stored)
     }
 
-    /// The encoder of the samples of each [size](FileSpec::sizes), those of a pixel beside each other, followed by what
-    /// [`FileSpec::scale_and_clipping`] takes.
+    /// The encoder of the interleaved samples of each [size](FileSpec::sizes), followed by the arguments of
+    /// [`FileSpec::scale_and_clipping`].
     ///
     /// # Panics
     /// If a buffer is missing.
@@ -182,8 +183,8 @@ impl FileSpec {
         Encoder { draft: self, pixels: fetched, scale, clipped }
     }
 
-    /// The scale, and the report on clipped values: from the smallest and the largest value, if they
-    /// are the scale, and the number of values outside, if they are counted.
+    /// The scale, and the report on clipped values. `fetched` are the smallest and the largest value, if they are the
+    /// scale, and the number of values outside, if they are counted.
     ///
     /// # Panics
     /// If a buffer is missing.
@@ -245,7 +246,7 @@ impl FileSpec {
     }
 }
 
-/// The shapes of a picture in so many sizes, each half as high and wide as the one before, rounded up.
+/// The shapes of a picture in this many sizes, each half as high and wide as the one before, rounded up.
 pub(super) fn shapes(shape: Shape, sizes: usize) -> impl Iterator<Item = Shape> {
     let half = |shape: &Shape| {
         let Shape { height, width, .. } = *shape;
@@ -264,7 +265,7 @@ fn range<T: Pixel>(low: &HostBuffer, high: &HostBuffer, full: u16) -> Scale {
 #[derive(Debug)]
 pub struct Encoder {
     pub(super) draft: FileSpec,
-    /// Of each size, the samples of a pixel beside each other.
+    /// The interleaved samples of each size.
     pub(super) pixels: Vec<Arc<HostBuffer>>,
     scale: Option<Scale>,
     clipped: ClippingReport,
@@ -286,8 +287,8 @@ impl Encoder {
         self.clipped.warning.as_deref()
     }
 
-    /// Writes the file, divided among `workers` as far as the format permits; its bytes do not
-    /// depend on them. Returns the scale.
+    /// Writes the file, by all `workers` as far as the format permits; its bytes do not depend on them. Returns the
+    /// scale.
     ///
     /// # Errors
     /// A message, if clipped values are refused, the file cannot be written or memory is exhausted.

@@ -1,4 +1,4 @@
-//! The formats of picture files: what other code asks them, and the list of them.
+//! The interface of the formats of picture files, and the list of formats.
 
 use std::fmt::{self, Debug};
 use std::path::Path;
@@ -14,35 +14,35 @@ use horus_base::shape::Shape;
 use horus_host::buffer::HostBuffer;
 use horus_host::workers::Workers;
 
-/// A format of picture files. Other code asks it, instead of naming formats.
+/// A format of picture files. Other code uses this interface instead of naming formats.
 pub(super) trait PictureFormat: Sync {
-    /// What is known of its files.
+    /// The properties of its files.
     fn facts(&self) -> &FormatProperties;
 
-    /// Reads the header of a file that is decoded as a whole, of which what comes before the pixels suffices, and
-    /// prepares to decode these.
+    /// Reads the header of a file that is decoded as a whole, and prepares to decode the pixels. The bytes before the
+    /// pixels suffice for the header.
     fn decoder<'a>(&self, _bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
         Err(format!("{} files are not decoded as a whole", self.facts().title))
     }
 
-    /// Refuses a file that ends early where its decoder does not.
+    /// Rejects a file that ends early, if its decoder does not.
     fn is_complete(&self, _bytes: &[u8]) -> Result<(), String> {
         Ok(())
     }
 
-    /// The file with what it says before and behind its pixels, if these can be left out.
+    /// The bytes before and after the pixels of a file, if the format can leave the pixels out.
     fn without_pixels(&self, _source: &PictureSource<'_>) -> Option<Vec<u8>> {
         None
     }
 
-    /// The header of a file that is decoded as a whole; no more is read than it takes.
+    /// Reads the header of a file that is decoded as a whole, and no more than necessary.
     fn header(&self, source: &PictureSource<'_>, _options: &OpenOptions) -> Result<PictureHeader, String> {
-        // What comes before the pixels suffices, of a file that is not broken.
+        // The bytes before the pixels suffice, unless the file is corrupt.
         let header = self.without_pixels(source).and_then(|head| Some(self.decoder(&head).ok()?.0));
         header.map_or_else(|| Ok(self.decoder(&source.all(&HostBuffer::try_zeroed)?)?.0), Ok)
     }
 
-    /// Where pixels lie that are stored as in memory.
+    /// The position of pixels that are stored as in memory.
     fn raster(&self, _source: &PictureSource<'_>, _options: &OpenOptions) -> Result<Option<Raster>, String> {
         Ok(None)
     }
@@ -60,7 +60,7 @@ pub(super) trait PictureFormat: Sync {
         }
     }
 
-    /// What is read region by region, if it can be.
+    /// The reader of regions, if the file supports them.
     fn regions(
         &self,
         source: &PictureSource<'static>,
@@ -91,19 +91,19 @@ pub(super) trait PictureFormat: Sync {
         Ok(Vec::new())
     }
 
-    /// What a file says beside its pixels, which are read as so many channels. What cannot be read counts as absent.
+    /// Metadata of a file that is read as this many channels. Metadata that cannot be read counts as absent.
     fn metadata(&self, _source: &PictureSource<'_>, _options: &OpenOptions, _channels: usize) -> Metadata {
         Metadata::default()
     }
 
-    /// Refuses options that files of the format do not support.
+    /// Rejects options that the format does not support.
     fn check(&self, _file: &FileSpec) -> Result<(), String> {
         Ok(())
     }
 
-    /// True if a file does not have a part of what is known.
+    /// Returns `true` if a file does not support this metadata, which the image has.
     fn omits_metadata(&self, what: UnsupportedMetadata, file: &FileSpec) -> bool {
-        // A comment alone is not missed.
+        // A lone comment may be lost without a warning.
         let mut texts = file.metadata.texts.iter().flat_map(|texts| texts.iter());
         what != UnsupportedMetadata::Texts || texts.any(|(keyword, _)| keyword != texts::COMMENT)
     }
@@ -113,18 +113,18 @@ pub(super) trait PictureFormat: Sync {
         Err(format!("{} files are only read", self.facts().title))
     }
 
-    /// A file that is written region by region, as [`FormatProperties::by_regions`] says.
+    /// A file that is written region by region, if [`FormatProperties::by_regions`].
     fn in_regions(&self, _file: &FileSpec) -> Result<Box<dyn RegionFile>, String> {
         let (name, others) = (self.facts().name, Format::in_regions());
         Err(format!("a {name} file cannot be written region by region; save as {others}"))
     }
 
-    /// The format of files with so many channels, if this is a name for several formats.
+    /// The format for this many channels, if this is a name for several formats.
     fn with_channels(&self, _channels: usize) -> Option<Format> {
         None
     }
 
-    /// False if a picture of this shape is too large, though its sides are not.
+    /// Returns `false` if a picture of this shape is too large, though its sides are not.
     fn fits(&self, _shape: Shape) -> bool {
         true
     }
@@ -140,40 +140,40 @@ impl Debug for dyn PictureFormat {
 pub(super) struct FormatProperties {
     /// The name of the format, which is the usual suffix of its files.
     pub(super) name: &'static str,
-    /// Its name in messages about files that are read.
+    /// Its name in messages about reading.
     pub(super) title: &'static str,
-    /// What its files begin with: one of these.
+    /// The magic bytes: files begin with one of these.
     pub(super) magic: &'static [&'static [u8]],
     /// Other suffixes.
     pub(super) suffixes: &'static [&'static str],
     /// Suffixes of files that are only read.
     pub(super) read: &'static [&'static str],
-    /// Types of samples. If none is listed, values of any type are stored as they are, whatever the options ask for.
+    /// Types of samples. If the list is empty, values of any type are stored unchanged, whatever the options say.
     pub(super) types: &'static [DType],
-    /// Numbers of channels; any, if none is listed.
+    /// Numbers of channels; any, if the list is empty.
     pub(super) channels: &'static [usize],
-    /// Numbers of channels of which the last may be alpha; any, if none is listed.
+    /// Numbers of channels of which the last may be alpha; any, if the list is empty.
     pub(super) alpha: Option<&'static [usize]>,
-    /// Colours are never multiplied by alpha.
+    /// Colours are never premultiplied by alpha.
     pub(super) straight: bool,
-    /// Most rows or columns.
+    /// Maximum rows or columns.
     pub(super) side: usize,
-    /// Files hold volumes.
+    /// Files may contain volumes.
     pub(super) levels: bool,
-    /// Samples change.
+    /// Compression changes samples.
     pub(super) lossy: bool,
-    /// Files have several pages, and smaller copies of pages.
+    /// Files may have several pages, and smaller copies of pages.
     pub(super) pages: bool,
-    /// Decoding takes memory that a header does not tell.
+    /// Decoding uses memory that the header does not determine.
     pub(super) uses_hidden_memory: bool,
     /// Files are written region by region.
     pub(super) by_regions: bool,
-    /// Options that only some formats take.
+    /// Options that only some formats support.
     pub(super) options: &'static [FormatOption],
 }
 
 impl FormatProperties {
-    /// Those of a format with nothing special.
+    /// The properties of a format without special features.
     pub(super) const PLAIN: FormatProperties = FormatProperties {
         name: "",
         title: "",
@@ -198,7 +198,7 @@ impl FormatProperties {
     }
 }
 
-/// Options that only some formats take.
+/// Options that only some formats support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FormatOption {
     Quality,
@@ -208,7 +208,7 @@ pub(super) enum FormatOption {
     Nodata,
 }
 
-/// Lists the formats: first those that are written, which users name.
+/// Lists the formats: first the writable ones, with their names.
 macro_rules! formats {
     ($($(#[$doc:meta])+ $name:ident = $format:expr,)+ read only: $($read:expr),*) => {
         /// A file format to write.
@@ -274,7 +274,8 @@ impl Format {
         }
     }
 
-    /// The format of a name, which is that of its extension: `png`, `jpg`, `tif`, `pgm`, `ppm`, `pnm`, `bmp`, `qoi` or `npy`.
+    /// The format with this name, which is its extension: `png`, `jpg`, `tif`, `pgm`, `ppm`, `pnm`, `bmp`, `qoi` or
+    /// `npy`.
     ///
     /// # Errors
     /// A message, if there is no such format.
@@ -292,12 +293,12 @@ impl Format {
         alternatives(Format::ALL.iter().map(|format| format.name()))
     }
 
-    /// True if files of pictures that are read end with this extension, in lower case.
+    /// Returns `true` if readable pictures have this extension, in lower case.
     pub fn is_read(extension: &str) -> bool {
         FORMATS.iter().map(|format| format.facts()).any(|facts| facts.has(extension) || facts.read.contains(&extension))
     }
 
-    /// What all code asks of the format.
+    /// The interface of the format.
     pub(super) fn listed(self) -> &'static dyn PictureFormat {
         FORMATS[self as usize]
     }
@@ -311,27 +312,27 @@ impl Format {
         self.facts().name
     }
 
-    /// True if values of any type are stored as they are, whatever the options ask for.
+    /// Returns `true` if values of any type are stored unchanged, whatever the options say.
     pub fn keeps_values(self) -> bool {
         self.facts().types.is_empty()
     }
 
-    /// True if files are written region by region.
+    /// Returns `true` if files are written region by region.
     pub fn by_regions(self) -> bool {
         self.facts().by_regions
     }
 
-    /// True if samples of this type are stored as they are, unless the options ask for others.
+    /// Returns `true` if samples of this type are stored unchanged, unless the options ask for another type.
     pub fn stores(self, dtype: DType) -> bool {
         self.keeps_values() || self.facts().types.contains(&dtype)
     }
 
-    /// Numbers of channels of which the last may be alpha, any if none is listed; `None` if files have no alpha.
+    /// Numbers of channels of which the last may be alpha, any if the list is empty; `None` if files have no alpha.
     pub fn alpha(self) -> Option<&'static [usize]> {
         self.facts().alpha
     }
 
-    /// True if colours of so many channels are, by definition, not multiplied by their alpha.
+    /// Returns `true` if the format defines colours of this many channels as not premultiplied by alpha.
     pub fn has_straight_alpha(self, channels: usize) -> bool {
         self.facts().straight && self.facts().alpha.is_some_and(|all| all.contains(&channels))
     }
@@ -350,10 +351,10 @@ impl Format {
             && self.listed().fits(shape)
     }
 
-    /// The type of sample in which an image of `dtype` pixels is stored.
+    /// The sample type that stores an image of `dtype` pixels.
     ///
     /// # Errors
-    /// If the format cannot hold such samples or such a shape; names the formats that can.
+    /// If the format does not support such samples or such a shape; names the formats that do.
     pub(super) fn stored(self, dtype: DType, shape: Shape, options: &SaveOptions) -> Result<DType, String> {
         let &FormatProperties { name, types, channels: numbers, .. } = self.facts();
         if types.is_empty() {
@@ -390,7 +391,7 @@ impl Format {
             let numbers = alternatives(numbers);
             return Err(format!("a {name} file has {numbers} {channel}, and the image {channels}; {others}"));
         }
-        // Every format of chosen types has a depth that holds it.
+        // Every format with a choice of types has a depth that stores it.
         if types.contains(&stored) {
             let levels = if depth == 1 { String::new() } else { format!("{depth} levels of ") };
             let size = format!("{levels}{height}x{width} pixels of {channels} channels");
@@ -418,7 +419,7 @@ impl Format {
         alternatives(all.into_iter().map(Format::name))
     }
 
-    /// Refuses options that files of the format do not take.
+    /// Rejects options that the format does not support.
     ///
     /// # Errors
     /// A message that names the formats that do.
@@ -442,7 +443,7 @@ impl Format {
     }
 }
 
-/// Words in a message: `1, 3 or 4`.
+/// Joins words in a message: `1, 3 or 4`.
 pub(super) fn alternatives(words: impl IntoIterator<Item: ToString>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
     match words.split_last() {

@@ -14,8 +14,7 @@ pub struct FileInfo {
     pub shape: Shape,
     /// The element type.
     pub dtype: DType,
-    /// Rows and columns that are read at once: of a tile, of a strip, of a row, or of the whole
-    /// picture.
+    /// Rows and columns that are read at once: of a tile, a strip, a row, or the whole picture.
     pub tile: (usize, usize),
     /// Number of pages.
     pub pages: usize,
@@ -34,9 +33,8 @@ impl FileInfo {
         told.map_err(|cause| Error::read(path, cause))
     }
 
-    /// Descriptions of a file beside its pixels, as names and texts: the tags of a page of a
-    /// TIFF file, without those that place its pixels, and the texts of a PNG file. Of a tag with
-    /// many values only their number is told.
+    /// Metadata of a file as names and texts: the tags of a page of a TIFF file, except those that locate its pixels,
+    /// and the texts of a PNG file. A tag with many values shows only their number.
     ///
     /// # Errors
     /// As [`FileInfo::open`].

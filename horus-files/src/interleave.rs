@@ -1,4 +1,4 @@
-//! Samples that are stored apart from the others of their pixel.
+//! Samples stored separately from the other samples of their pixel.
 
 /// Copies the first `size` bytes of each `step` bytes to the first of each `stride` bytes, until `to` ends.
 pub(super) fn copy_spaced(from: &[u8], step: usize, to: &mut [u8], stride: usize, size: usize) {
@@ -6,7 +6,7 @@ pub(super) fn copy_spaced(from: &[u8], step: usize, to: &mut [u8], stride: usize
     fn each(from: &[u8], step: usize, to: &mut [u8], stride: usize, size: usize) {
         from.chunks(step).zip(to.chunks_mut(stride)).for_each(|(from, to)| to[..size].copy_from_slice(&from[..size]));
     }
-    // Moved samples have no type but a size.
+    // For a move, only the size of a sample matters.
     match size {
         _ if step == size && stride == size => to.copy_from_slice(&from[..to.len()]),
         1 => each(from, step, to, stride, 1),

@@ -1,50 +1,37 @@
-//! Formats of picture files: decoded and encoded whole, or region by region, by all threads.
+//! Formats of picture files: decoded and encoded as a whole, or region by region, by all threads.
 //!
-//! Formats are recognised by content when reading, and chosen by extension when writing. Each has a folder and a line of
-//! the list in `format.rs`, of which other code asks what differs (`PictureFormat`).
+//! A file is recognised by its content when it is read, by its extension when it is written. Files are not trusted:
+//! reading ends with a picture or an error, in time and memory bounded by the file's size and
+//! [`OpenOptions::max_pixels`]. A new file is complete or absent. `docs/design/files.md` describes the design.
 //!
-//! | format | read | write |
+//! | format | read | written |
 //! | --- | --- | --- |
-//! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
-//! | JPEG | 8 bit, grey and colour; sequential or progressive, in any scans and with any sampling factors | 8 bit, grey and colour, of any quality |
-//! | TIFF | unsigned integers of 1 to 16 and 32 bit, signed ones of 8, 16 and 32, floats of 16, 32 and 64; any number of channels; grey of which 0 is white, inks, YCbCr as JPEG data, indices of colours; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles, of which any may be left out; compressed by LZW, deflate, PackBits, Zstandard, JPEG, CCITT group 4 | signed and unsigned 8-, 16- and 32-bit integers, 32-bit and 64-bit floats; up to 65535 channels (3 and 4 are colours, other numbers bands, all with or without alpha); a page for each level, in one size or several; in strips or tiles, also compressed by deflate or Zstandard |
+//! | PNG | 8 and 16 bit, 1 to 4 channels | the same |
+//! | JPEG | 8 bit, grey and colour; sequential or progressive, any scans and sampling factors | 8 bit, grey and colour, any quality |
+//! | TIFF | unsigned integers of 1 to 16 and 32 bit, signed of 8, 16 and 32, floats of 16, 32 and 64; any number of channels; grey with white as 0, inks, YCbCr in JPEG data, colour tables; any page and smaller copy, or all pages as a volume; chunky or planar; strips or tiles, some of which may be left out; LZW, deflate, PackBits, Zstandard, JPEG, CCITT group 4 | integers of 8, 16 and 32 bit, floats of 32 and 64; up to 65535 channels (3 and 4 are colours, other numbers bands, with or without alpha); a page for each level, in one or several sizes; strips or tiles; deflate, LZW, Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
 //! | QOI | 8 bit, colour, with or without alpha | the same |
-//! | OpenEXR | half and single precision, as `f32`: grey (`Y`, or the only channel) or colour (`R`, `G`, `B`), with or without alpha, of the first part; scan lines or tiles, compressed in any way but DWA and HTJ2K | |
-//! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
+//! | OpenEXR | half and single precision, as `f32`: grey (`Y`, or the only channel) or colour (`R`, `G`, `B`), with or without alpha, of the first part; scan lines or tiles; any compression but DWA and HTJ2K | |
+//! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`; 2, 3 (channels last or, for a volume, levels first) or 4 dimensions (levels first, channels last) | the exact values, any type, levels and channels |
 //!
 //! Metadata:
 //!
 //! | | read | written |
 //! | --- | --- | --- |
-//! | orientation (EXIF in JPEG and PNG, there also behind the pixels, TIFF) | applied, or kept with [`Orientation::Keep`] | with EXIF: none to apply, or the one that was kept, of rows that stayed as they are |
-//! | alpha | the last channel, where the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG, QOI and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours, as OpenEXR files have and TIFF files may declare, are taken unchanged, of TIFF with a warning | TIFF: an image's alpha is declared, other channels beyond colours are unspecified; PNG, BMP, QOI: the last of 2 or 4 channels, of which colours that are known to be premultiplied are divided by it |
-//! | colour profile (ICC; JPEG, PNG, TIFF) | not applied: samples are taken as stored, which is logged; an attribute of the image | in JPEG, PNG and TIFF files of 8 or 16 bits, as long as channels and their scale are those of the file that was read |
+//! | orientation (TIFF; EXIF in JPEG and PNG) | applied, or unchanged with [`Orientation::Keep`] | with EXIF: none, or the unchanged one if rows and columns did not change |
+//! | alpha | the last channel, if the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG, QOI and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours (OpenEXR, some TIFF files, with a warning) are not changed | TIFF: alpha is declared, other channels beyond colours are unspecified; PNG, BMP, QOI: the last of 2 or 4 channels, by which premultiplied colours are divided |
+//! | colour profile (ICC; JPEG, PNG, TIFF) | not applied, which is logged; an attribute of the image | in JPEG, PNG and TIFF files of 8 or 16 bits, if channels and their scale are those of the file that was read |
 //! | gamma, primaries (PNG), linear colours (QOI) | not applied | none |
-//! | fewer bits than a type has (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
-//! | size of a pixel (OME-XML, ImageJ, or a resolution per centimetre, of TIFF; a resolution per metre of PNG) | an attribute of the image ([`Metadata::pixel`]) | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
-//! | other resolutions: of prints and scans (JPEG; per inch, TIFF; of whole dots per inch up to 1200, PNG; EXIF) | an attribute of the image ([`Metadata::printed`]) | as the resolution of JPEG files, and of TIFF and PNG files without a size of a pixel |
-//! | EXIF (JPEG, PNG, TIFF) | an attribute of the image ([`Metadata::exif`]), without thumbnails, notes of makers, orientation that is applied, and what is untrue of pixels that moved | in JPEG, PNG and TIFF files |
-//! | texts of people: title, author, description, copyright (TIFF, EXIF), others (PNG), comments (JPEG) | an attribute of the image ([`Metadata::texts`]) | in PNG files; in TIFF and JPEG files those that they have tags for; comments in JPEG files |
-//! | colour table | of PNG and BMP resolved, colours that are missing black; of TIFF, where it has a colour for each value, an attribute of the image, whose pixels are indices | in TIFF and PNG files of indices that were only picked |
+//! | fewer bits than a type (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
+//! | size of a pixel (TIFF: OME-XML, ImageJ, resolution per centimetre; PNG: resolution per metre) | [`Metadata::pixel`] | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
+//! | resolution of prints and scans (JPEG; TIFF per inch; PNG: whole dots per inch up to 1200; EXIF) | [`Metadata::printed`] | as the resolution of JPEG files, and of TIFF and PNG files without a size of a pixel |
+//! | EXIF (JPEG, PNG, TIFF) | [`Metadata::exif`], without thumbnails, maker notes, applied orientation, and fields that are wrong for moved pixels | in JPEG, PNG and TIFF files |
+//! | texts by people: title, author, description, copyright (TIFF, EXIF), others (PNG), comments (JPEG) | [`Metadata::texts`] | in PNG files; in TIFF and JPEG files if they have a tag for the text; comments in JPEG files |
+//! | colour table | PNG and BMP: resolved, missing colours are black; TIFF with a colour for each value: an attribute of the image, whose pixels are indices | in TIFF and PNG files of unchanged indices |
 //! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`], [`SaveOptions::resampling`] |
-//! | axes of pages (OME-XML; descriptions of ImageJ, tifffile, MetaMorph and Zeiss), names of channels (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects; channels also without, of one level and time | in OME-XML |
-//! | georeference, and the value of missing pixels (TIFF) | an attribute of the image | kept; [`SaveOptions::nodata`] names another value |
-//!
-//! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend only on
-//! the picture.
-//!
-//! Input files are not trusted: whatever they contain, reading ends with a picture or an error, in
-//! time and memory bounded by their size and [`OpenOptions::max_pixels`].
-//!
-//! PNM and npy are read by parallel preads into the buffer that becomes the image (`raster.rs`);
-//! one thread writes, as file systems serialise writers, to blocks reserved before. `png/write.rs`
-//! cuts rows into bands that depend only on the picture; `scanlines.rs` of `horus-cpu` filters
-//! them, once for each instruction set, `png/deflate.rs` encodes them. A file that is being written
-//! has no name until it is complete (`replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves
-//! nothing; where the file system does not support that, it has a temporary name. Only where a folder takes
-//! no new file is the old one overwritten, by a complete temporary file.
+//! | axes of pages (OME-XML; descriptions of ImageJ, tifffile, MetaMorph, Zeiss), names of channels (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects; otherwise the channels of one level and time | in OME-XML |
+//! | georeference, value of missing pixels (TIFF) | an attribute of the image | unchanged; [`SaveOptions::nodata`] sets another value |
 
 mod bmp;
 mod bounds;

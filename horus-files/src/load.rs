@@ -14,7 +14,7 @@ use horus_base::error::DeviceError;
 use horus_host::buffer::{HostBuffer, Reserved};
 use horus_host::workers::Workers;
 
-/// The format of a file, by its first bytes.
+/// The format of a file, recognised by its first bytes.
 pub(super) fn format_of(head: &[u8]) -> Result<&'static dyn PictureFormat, String> {
     if head.is_empty() {
         return Err("the file is empty".into());
@@ -43,22 +43,23 @@ pub(super) fn format_of(head: &[u8]) -> Result<&'static dyn PictureFormat, Strin
     Err(format!("{other} files are not supported; use {all}"))
 }
 
-/// Resources of decoders.
+/// Resources for decoders.
 #[derive(Clone, Copy)]
 pub struct DecodeResources<'a> {
     /// Threads.
     pub workers: &'a Workers,
     /// Memory for pixels.
     pub allocate: Allocate<'a>,
-    /// Counts other memory, where it is bounded.
+    /// Counts other memory, if it is bounded.
     pub reserve: Option<Reserve<'a>>,
 }
 
-/// Counts bytes allocated by others for the lifetime of the result; an error if there is no room for them.
+/// Counts bytes that others allocate, for the lifetime of the result; an error if they exceed the bound.
 pub type Reserve<'a> = &'a dyn Fn(usize) -> Result<Reserved, DeviceError>;
 
 impl DecodeResources<'_> {
-    /// Refuses a picture that does not fit in memory beside its file before the file is read, if its header tells.
+    /// Rejects a picture that does not fit in memory together with its file, before the file is read, if its header
+    /// says so.
     pub(super) fn expect(&self, source: &PictureSource<'_>) -> Result<(), String> {
         const SMALL: u64 = 1 << 20;
         if self.reserve.is_none() || source.format().facts().uses_hidden_memory || source.size() < SMALL {
@@ -72,7 +73,7 @@ impl DecodeResources<'_> {
         self.reserved(bytes).map(drop)
     }
 
-    /// Counts bytes that a decoder allocates itself, for the lifetime of the result.
+    /// Counts bytes that a decoder allocates, for the lifetime of the result.
     pub(super) fn reserved(&self, bytes: usize) -> Result<Option<Reserved>, String> {
         self.reserve.map(|reserve| reserve(bytes)).transpose().map_err(|e| e.to_string())
     }
@@ -82,7 +83,7 @@ impl DecodeResources<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct PictureSource<'a> {
     format: &'static dyn PictureFormat,
-    /// The first bytes; all of a short file.
+    /// The first bytes; the whole of a short file.
     head: Cow<'a, [u8]>,
     size: u64,
     rest: SourceContent<'a>,
@@ -100,7 +101,7 @@ pub(super) fn read_exact_at(file: &File, at: u64, to: &mut [u8]) -> Result<(), S
     return std::os::unix::fs::FileExt::read_exact_at(file, to, at).map_err(cause);
     #[cfg(not(unix))]
     {
-        // Files have one position, which threads share.
+        // A file has one position, which threads share.
         static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut file = file;
@@ -113,14 +114,13 @@ impl PictureSource<'_> {
     /// Number of bytes that identify every format and contain the headers of simple ones.
     pub(super) const HEAD: usize = 4096;
 
-    /// Opens a regular file that looks like a picture. Anything else may have no end or block, and
-    /// is not read.
+    /// Opens a regular file that begins like a picture. Any other file may be endless or block, and is not read.
     pub(super) fn open(path: &Path) -> Result<PictureSource<'static>, String> {
-        // Checked first, since opening a device can have side effects.
+        // Checked first, because opening a device can have side effects.
         regular(&fs::metadata(path).map_err(cause)?)?;
         let mut options = File::options();
         options.read(true);
-        // If a pipe has replaced it, opening does not wait for a writer.
+        // If a pipe has replaced the file, opening does not wait for a writer.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
         let file = options.open(path).map_err(cause)?;
@@ -139,7 +139,7 @@ impl PictureSource<'_> {
         Ok(PictureSource { format, head: head.into(), size, rest: SourceContent::File(Arc::new(file)) })
     }
 
-    /// The bytes of a file.
+    /// A source over the bytes of a file.
     pub(super) fn of(bytes: &[u8]) -> Result<PictureSource<'_>, String> {
         let head = &bytes[..bytes.len().min(Self::HEAD)];
         Ok(PictureSource {
@@ -177,10 +177,10 @@ impl PictureSource<'_> {
         }
     }
 
-    /// All bytes, in memory from `room`.
+    /// Reads all bytes, in memory from `room`.
     ///
     /// # Errors
-    /// A message, if they cannot be read or there is not enough memory.
+    /// A message, if the bytes cannot be read or there is not enough memory.
     pub(super) fn all(&self, room: Allocate<'_>) -> Result<SourceBytes<'_>, String> {
         let mut file = match &self.rest {
             SourceContent::Memory(bytes) => return Ok(SourceBytes::Borrowed(bytes)),
@@ -194,7 +194,7 @@ impl PictureSource<'_> {
         let mut all = room(size).map_err(|e| e.to_string())?;
         let mut free = all.bytes_mut();
         file.seek(SeekFrom::Start(0)).map_err(cause)?;
-        // A file that has shrunk is shorter now.
+        // The file may have shrunk.
         while !free.is_empty() {
             match file.read(free) {
                 Ok(0) => break,
@@ -216,12 +216,12 @@ pub(super) struct PositionedSource<'a> {
 }
 
 impl<'a> PictureSource<'a> {
-    /// Reads it from its beginning.
+    /// Reads the source from its beginning.
     pub(super) fn positioned(&self) -> PositionedSource<'a> {
         PositionedSource { source: self.clone(), at: 0 }
     }
 
-    /// Reads it from its beginning, some kilobytes at a time.
+    /// Reads the source from its beginning, some kilobytes at a time.
     pub(super) fn reader(&self) -> BufReader<PositionedSource<'a>> {
         BufReader::new(self.positioned())
     }

@@ -1,4 +1,4 @@
-//! Pictures opened: read now, or, large ones, on demand.
+//! Opened pictures: read now or, if large, on demand.
 
 use std::env::temp_dir;
 use std::io::{Read, Write};
@@ -11,9 +11,9 @@ use super::{
     DecodeResources, MEMORY_LIMIT, Metadata, OpenOptions, Picture, PictureReader, PictureSource, cause, decode,
 };
 
-/// Minimum bytes of a picture that is read on demand; a smaller one is read at once.
+/// Minimum bytes of a picture that is read on demand by default.
 const LARGE: usize = 64 << 20;
-/// A smaller file is not large, unless its compression is unusually high.
+/// Smaller files count as small pictures, unless their compression is unusually high.
 const FILE: u64 = 1 << 20;
 
 /// A picture with its pixels, or one that is read on demand.
@@ -21,18 +21,18 @@ const FILE: u64 = 1 << 20;
 pub enum OpenedPicture {
     /// Decoded.
     Decoded(Picture),
-    /// Large, or requested as such: its regions are read when they are needed.
+    /// Large, or requested as such: its regions are read on demand.
     OnDemand(Box<PictureReader>, Box<Metadata>),
-    /// To be decoded as a whole, which takes so many bytes: there are fewer. The error of a program that reads it names a
-    /// limit for both.
+    /// A picture that must be decoded as a whole, with the bytes for this, which exceed the memory. The error of a
+    /// program that reads it names a limit for both.
     ExceedsMemory(Box<PictureReader>, Box<Metadata>, usize),
 }
 
 impl OpenedPicture {
-    /// Opens the file at a path where images may take `limit` bytes.
+    /// Opens the file at a path, where images may use `limit` bytes.
     ///
     /// # Errors
-    /// A message, if it cannot be read or decoded.
+    /// A message, if the file cannot be read or decoded.
     pub fn at(
         path: &Path,
         options: &OpenOptions,
@@ -55,11 +55,11 @@ impl OpenedPicture {
         decode::first(&PictureSource::of(bytes)?, &IN_MEMORY, options, means).map(OpenedPicture::Decoded)
     }
 
-    /// Reads a stream to its end where images may take `limit` bytes. A large one is kept in an
-    /// unnamed temporary file, and then read like any file.
+    /// Reads a stream to its end, where images may use `limit` bytes. A large one is written to an unnamed temporary
+    /// file, and then read like any file.
     ///
     /// # Errors
-    /// A message, if it cannot be read, kept or decoded.
+    /// A message, if the stream cannot be read, stored or decoded.
     pub fn drain(
         from: impl Read,
         options: &OpenOptions,
@@ -67,7 +67,7 @@ impl OpenedPicture {
         means: DecodeResources<'_>,
     ) -> Result<OpenedPicture, String> {
         let mut from = from.take(MEMORY_LIMIT + 1);
-        // A stream that is not a picture is not kept.
+        // A stream that is not a picture is not stored.
         let mut head = Vec::new();
         from.by_ref().take(PictureSource::HEAD as u64).read_to_end(&mut head).map_err(cause)?;
         PictureSource::of(&head)?;
@@ -96,14 +96,14 @@ impl OpenedPicture {
     }
 }
 
-/// Minimum bytes of a large picture where images may take `limit` bytes.
+/// Minimum bytes of a large picture, where images may use `limit` bytes.
 fn large(limit: usize) -> usize {
-    /// Maximum fraction of the memory for a picture that is read at once.
+    /// A picture that is read at once uses at most one part in this many of the memory.
     const PART: usize = 8;
     LARGE.min(limit / PART)
 }
 
-/// The reader of a picture's regions, if it is to be read on demand; images may take `limit` bytes.
+/// The reader of a picture's regions, if it is to be read on demand; images may use `limit` bytes.
 fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<OpenedPicture> {
     if options.on_demand == Some(false) {
         return None;
@@ -112,11 +112,11 @@ fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<OpenedPict
     if options.on_demand.is_none() && std::fs::metadata(path).map_or(0, |found| found.len()) < least {
         return None;
     }
-    // Reading it reports its faults.
+    // Reading the picture reports its errors.
     reader_of(PictureSource::open(path).ok()?, path, options, limit)
 }
 
-/// [`reader`] of an open file.
+/// [`reader`] for an open file.
 fn reader_of(
     source: PictureSource<'static>,
     path: &Path,
@@ -134,7 +134,7 @@ fn reader_of(
     Some(OpenedPicture::OnDemand(Box::new(reader), Box::new(said)))
 }
 
-/// The reader of a picture that is decoded as a whole, if the memory is bounded and does not suffice.
+/// The reader of a picture that is decoded as a whole, if memory is bounded and does not suffice.
 fn reader_beyond_memory(
     source: PictureSource<'static>,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Options of reading and of saving.
+//! Options for reading and saving.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,27 +11,25 @@ use horus_base::shape::Region;
 pub struct OpenOptions {
     /// The page of a TIFF file, counted from 0. By default the first, with a warning if there are others.
     pub page: Option<usize>,
-    /// The copy of a TIFF page to read, counted from 0, the page itself: pyramids have smaller
-    /// copies, as pages marked as such or listed in the page.
+    /// The copy of a TIFF page to read, counted from 0, the page itself. Pyramids have smaller copies, as pages marked
+    /// as such or listed in the page.
     pub level: usize,
-    /// The part of the picture to read; all of it by default. Of TIFF files only the strips or
-    /// tiles that contain it are read, of npy and PNM files only its rows; others are decoded
-    /// whole.
+    /// The region of the picture to read; by default all of it. For TIFF files, only the strips or tiles that contain
+    /// it are read; for npy and PNM files, only its rows. Other files are decoded as a whole.
     pub region: Option<Region>,
-    /// Maximum number of pixels (rows times columns, times levels) of a picture, or of the region
-    /// to read; 2^32 by default. More is an error before memory is allocated.
+    /// Maximum number of pixels (rows times columns times levels) of a picture, or of the region to read; 2^32 by
+    /// default. More is an error before memory is allocated.
     pub max_pixels: u64,
-    /// The file is a volume: all pages of a TIFF file are levels, or, where it describes them (OME-XML, ImageJ,
-    /// tifffile), levels and channels of the time that is the page; the first of three axes of an npy
-    /// array is the depth. By default it is an image, and only an npy array of four axes, `(depth,
-    /// height, width, channels)`, is a volume.
+    /// Reads the file as a volume: all pages of a TIFF file are levels or, if the file describes them (OME-XML, ImageJ,
+    /// tifffile), levels and channels of the time selected by the page; the first of three axes of an npy array is the
+    /// depth. By default, a file is an image, and only an npy array of four axes, `(depth, height, width, channels)`,
+    /// is a volume.
     pub volume: bool,
     /// Use of the orientation stored in the file; by default it is applied.
     pub orientation: Orientation,
-    /// Pixels are read on demand, and only in the needed regions, instead of now. By default, this
-    /// applies to TIFF, npy and PNM files of at least 64 MiB of pixels. Other files are always read
-    /// at once. A file that is read on demand must not be changed in place until then; it can be
-    /// replaced, as saving does.
+    /// Reads pixels on demand, and only the required regions, instead of now. By default, this applies to TIFF, npy and
+    /// PNM files of at least 64 MiB of pixels. Other files are always read at once. A file that is read on demand must
+    /// not be changed in place until then; it can be replaced, as saving does.
     pub on_demand: Option<bool>,
 }
 
@@ -66,8 +64,8 @@ pub enum Depth {
     Float,
 }
 
-/// Conversion of values to 8-bit or 16-bit integers. After scaling, values are rounded to nearest
-/// even and saturated; NaN becomes 0.
+/// Conversion of values to 8-bit or 16-bit integers. After scaling, values are rounded to nearest even and saturated;
+/// NaN becomes 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scaling {
     /// [`Scaling::Unit`] for floating-point images, [`Scaling::None`] for integers. The default.
@@ -75,30 +73,28 @@ pub enum Scaling {
     Auto,
     /// Values are not scaled.
     None,
-    /// `0..=1` becomes the full range of the file, as `Image::to_unit` and
-    /// `AnyImage::open` read it: 0.5 is mid-grey. For integer images,
-    /// `0..=MAX` becomes the full range.
+    /// `0..=1` becomes the full range of the file, as `Image::to_unit` and `AnyImage::open` read it: 0.5 is mid-grey.
+    /// For integer images, `0..=MAX` becomes the full range.
     Unit,
-    /// The smallest finite value becomes 0 and the largest the largest integer; an image of one
-    /// value becomes 0.
+    /// The smallest finite value becomes 0, and the largest the largest integer. An image of one value becomes 0.
     Range,
 }
 
-/// Treatment of values outside the range of the file, by half a step or more, which clipping loses.
+/// Treatment of values that clipping changes: values outside the range of the file by half a step or more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Clipping {
-    /// A warning with their number is logged. The default.
+    /// Logs a warning with their number. The default.
     #[default]
     Warn,
     /// Saving fails, and no file is written.
     Refuse,
-    /// They are neither counted nor reported.
+    /// Neither counts nor reports them.
     Allow,
 }
 
-/// The pixel of a smaller size for a block of two rows and two columns, at an odd edge of those that there are. Names
-/// are GDAL's.
+/// Computes a pixel of a smaller size from a block of two rows and two columns (fewer at an odd edge). Names are
+/// GDAL's.
 ///
 /// ```
 /// # use horus_files::Downsampling;
@@ -108,15 +104,15 @@ pub enum Clipping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Downsampling {
-    /// Their mean; of those that are not missing, where a value stands for missing ones.
+    /// The mean; without missing pixels, if a value stands for them.
     Average,
-    /// The value that most of them have, else the first of those that most have: labels stay labels.
+    /// The most frequent value, the first of several: labels stay labels.
     Mode,
-    /// The first: it lies where it lay, while the others lie in the middles of their blocks.
+    /// The first pixel. It keeps its position, while other methods place pixels at the centres of blocks.
     Nearest,
 }
 
-/// By its name in lower case.
+/// Parses the name in lower case.
 impl FromStr for Downsampling {
     type Err = String;
 
@@ -137,9 +133,9 @@ pub struct SaveOptions {
     pub depth: Depth,
     /// Conversion of values to integers.
     pub scaling: Scaling,
-    /// Rows and columns of the tiles of a TIFF file, multiples of 16; by default those of the tiled
-    /// file that the picture is from, if it is larger than one of these, else strips.
-    /// Programs that show parts of large pictures read only the tiles they need.
+    /// Rows and columns of the tiles of a TIFF file, multiples of 16. By default the tiles of the file from which the
+    /// picture was read, if it was tiled and is larger than one tile, otherwise strips. Programs that show regions of
+    /// large pictures read only the tiles that they show.
     pub tile: Option<(usize, usize)>,
     /// Compression of a TIFF file. (PNG and JPEG files are always compressed.)
     pub compression: Compression,
@@ -148,15 +144,17 @@ pub struct SaveOptions {
     pub quality: Option<u8>,
     /// Treatment of values outside the range of the file.
     pub clipping: Clipping,
-    /// Number of sizes of a TIFF file; 1 by default. Each is half as high and wide as the one before, rounded
-    /// up, with a pixel for each block of two rows and two columns, counted from the first; an axis of one pixel stays.
-    /// The file is a cloud optimized GeoTIFF, in tiles (of 512x512 pixels by default): smaller sizes are its overviews.
+    /// Number of sizes of a TIFF file; 1 by default. Each size is half as high and wide as the one before, rounded up,
+    /// with a pixel for each block of two rows and two columns, counted from the first. An axis of one pixel stays.
+    /// With several sizes, the file is a cloud optimized GeoTIFF in tiles (of 512x512 pixels by default): smaller sizes
+    /// are its overviews.
     pub sizes: usize,
-    /// The pixels of smaller sizes; by default [`Downsampling::Mode`] of masks, of images of `i32` and `u32`, as labels
-    /// are, and of indices of a colour table, and [`Downsampling::Average`] of others.
+    /// Method for the pixels of smaller sizes. By default [`Downsampling::Mode`] for masks, for images of `i32` and
+    /// `u32`, which are usually labels, and for indices of a colour table; [`Downsampling::Average`] for others.
     pub resampling: Option<Downsampling>,
-    /// The sample of a TIFF file that stands for missing pixels (GDAL's nodata tag); by default that of the picture that the
-    /// image was computed from. It is one of the file's samples: of scaled values, a scaled one. Smaller sizes leave such pixels out.
+    /// The sample of a TIFF file that stands for missing pixels (GDAL's nodata tag); by default the value of the
+    /// picture from which the image was computed. It is a sample of the file: with scaled values, a scaled one. Smaller
+    /// sizes leave such pixels out.
     pub nodata: Option<f64>,
 }
 

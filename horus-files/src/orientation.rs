@@ -1,21 +1,21 @@
-//! The orientation of pictures: how files say that they are to be seen.
+//! The orientation of pictures: how files say that they are to be viewed.
 
 use super::{DecodeResources, Picture, exif, pixel_bytes};
 use horus_base::position_map::PositionMap;
 use horus_base::shape::{Region, Shape};
 
-/// Use of the orientation stored in a file: that of the camera (EXIF of JPEG and PNG files), or the
-/// sides of the first row and column (TIFF).
+/// Use of the orientation stored in a file: the camera's (EXIF of JPEG and PNG files), or the sides of the first row
+/// and column (TIFF).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Orientation {
     /// The picture is rotated and mirrored for viewing, as OpenCV's `imread` does. The default.
     #[default]
     Apply,
-    /// Rows and columns are those of the file, as scikit-image and Pillow read them.
+    /// Rows and columns stay as in the file, as in scikit-image and Pillow.
     Keep,
 }
 
-/// How a picture is turned and mirrored for viewing.
+/// The rotation and mirroring of a picture for viewing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum StoredOrientation {
     #[default]
@@ -30,7 +30,7 @@ pub(super) enum StoredOrientation {
 }
 
 impl StoredOrientation {
-    /// By its number in EXIF and TIFF.
+    /// The orientation with this number in EXIF and TIFF.
     pub(super) fn numbered(number: u16) -> Option<StoredOrientation> {
         use StoredOrientation::{
             FlipHorizontal, FlipVertical, No, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH,
@@ -39,12 +39,12 @@ impl StoredOrientation {
         all.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// As EXIF data say.
+    /// The orientation in EXIF data.
     pub(super) fn of_exif(data: &[u8]) -> Option<StoredOrientation> {
         exif::orientation(data).and_then(StoredOrientation::numbered)
     }
 
-    /// The place in the stored picture of each pixel of the turned one.
+    /// The position in the stored picture of each pixel of the reoriented one.
     fn placed(self, stored: Shape) -> PositionMap {
         let (up, leftwards) = backwards(self);
         let along = |backwards: bool, side: usize| if backwards { (-1.0, (side - 1) as f64) } else { (1.0, 0.0) };
@@ -54,7 +54,7 @@ impl StoredOrientation {
 }
 
 impl Orientation {
-    /// Returns `true` if a picture with this stored orientation is turned.
+    /// Returns `true` if a picture with this stored orientation is reoriented.
     pub(super) fn turns(self, noted: StoredOrientation) -> bool {
         self == Orientation::Apply && noted != StoredOrientation::No
     }
@@ -66,12 +66,13 @@ impl Orientation {
         Shape { height, width, ..stored }
     }
 
-    /// The place in the stored picture of each pixel of the picture in the requested orientation; `noted` is the file's.
+    /// The position in the stored picture of each pixel of the picture in the requested orientation; `noted` is the
+    /// file's.
     pub(super) fn placed(self, stored: Shape, noted: StoredOrientation) -> PositionMap {
         if self.turns(noted) { noted.placed(stored) } else { PositionMap::default() }
     }
 
-    /// The part of the stored picture that becomes a region of the picture.
+    /// The region of the stored picture that becomes a region of the picture.
     pub(super) fn stored(self, region: Region, stored: Shape, noted: StoredOrientation) -> Region {
         if !self.turns(noted) {
             return region;
@@ -162,7 +163,7 @@ fn turn(from: &[u8], to: &mut [u8], shape: Shape, how: StoredOrientation, pixel:
             }
         }
     }
-    // Usual pixels are moved as a whole.
+    // Pixels of usual sizes are moved as a whole.
     match pixel {
         1 => each(from, to, shape, how, 1),
         2 => each(from, to, shape, how, 2),
@@ -213,12 +214,12 @@ mod tests {
         bytes.into_inner()
     }
 
-    /// A PNG file with another chunk, before its pixels or behind them.
+    /// A PNG file with another chunk, before or after its pixels.
     fn with_chunk(name: &[u8; 4], body: &[u8], behind: bool) -> Vec<u8> {
         let mut bytes = stored(ImageFormat::Png, 1);
         let mut chunk = Vec::new();
         super::super::png::write::chunk(name, body, &mut chunk);
-        // After signature and header; before the end mark.
+        // After signature and header; or before the end mark.
         let at = if behind { bytes.len() - 12 } else { 33 };
         bytes.splice(at..at, chunk);
         bytes

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use super::cause;
 use super::target::Sink;
 
-/// Maximum number of threads that write to one file. File systems let one write while another
-/// prepares its bytes; further ones spin in the kernel (`docs/performance/series.md`).
+/// Maximum number of threads that write to one file. File systems let one thread write while another prepares its
+/// bytes; more threads spin in the kernel (`docs/performance/series.md`).
 pub(super) const WRITERS: usize = 2;
 
 /// A file written in parts.
@@ -26,7 +26,7 @@ impl PositionedOutput for File {
     #[cfg(not(unix))]
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), String> {
         use std::io::{Seek, Write};
-        // Files have one position, which threads share.
+        // A file has one position, which threads share.
         static ONE: Mutex<()> = Mutex::new(());
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut file = self;

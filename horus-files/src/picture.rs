@@ -11,14 +11,13 @@ use horus_base::shape::{Region, Shape};
 use horus_host::buffer::HostBuffer;
 use horus_host::workers::Workers;
 
-/// The name in messages of a picture that has no path.
+/// The name, in messages, of a picture without a path.
 pub const IN_MEMORY: &str = "a picture in memory";
 
-/// A decoded picture independent of a session: it can be created on any thread and passed to the
-/// one that records.
+/// A decoded picture, independent of a session: it can be created on any thread and passed to the thread that records.
 ///
-/// Its pixels have the file's type: level by level, row by row, the samples of a pixel beside each other. `AnyImage::from_picture` creates an image from it,
-/// and `AnyImage::open` does both on rank 0.
+/// Its pixels have the file's type and are interleaved: level by level, row by row. `AnyImage::from_picture` creates an
+/// image from it; `AnyImage::open` does both on rank 0.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -37,46 +36,47 @@ pub const IN_MEMORY: &str = "a picture in memory";
 pub struct Picture {
     pub(super) shape: Shape,
     pub(super) dtype: DType,
-    /// Level by level, row by row, the samples of a pixel beside each other.
+    /// Interleaved samples: level by level, row by row.
     pub(super) pixels: HostBuffer,
     pub(super) metadata: Box<Metadata>,
 }
 
-/// What the last channel of a picture says of its other channels, as the alpha of their pixels: if the file says that it
-/// is alpha. No number of channels says so.
+/// How the alpha channel of a picture relates to its colours. The last channel is alpha only if the file says so,
+/// whatever the number of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Alpha {
-    /// They are not multiplied by it.
+    /// Colours are not multiplied by alpha.
     Unassociated,
-    /// They are multiplied by it (premultiplied), and are used so.
+    /// Colours are multiplied by alpha (premultiplied), and are used unchanged.
     Associated,
 }
 
-/// The words of a file about a picture beside its pixels, as far as images keep them.
+/// Metadata of a picture file, as far as images have it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
-    /// Its place on the earth, and the meaning of its values.
+    /// Position on the earth, and the meaning of values.
     pub reference: Option<Georeference>,
-    /// The size of its pixels.
+    /// The size of a pixel.
     pub pixel: Option<PixelSize>,
-    /// The size of its pixels in a print or a scan, by a resolution that does not tell what they show.
+    /// The size of a pixel in a print or a scan, by a resolution that does not say what the pixels show.
     pub printed: Option<PixelSize>,
-    /// Names of channels that are no colours of one pixel, each its own plane; empty ones for those without.
+    /// Names of channels that are planes and not colours; empty for channels without a name.
     pub names: Vec<String>,
-    /// Its last channel is alpha.
+    /// The kind of alpha in the last channel, if it is alpha.
     pub alpha: Option<Alpha>,
-    /// Its colour profile (ICC), unchanged.
+    /// The colour profile (ICC), unchanged.
     pub profile: Option<Arc<[u8]>>,
-    /// Its EXIF data.
+    /// The EXIF data.
     pub exif: Option<Arc<Exif>>,
-    /// Texts of people, by the keywords of PNG.
+    /// Texts by people, by the keywords of PNG.
     pub texts: Option<Arc<[(String, String)]>>,
-    /// Rows and columns of the tiles in which it is stored.
+    /// Rows and columns of the tiles in which the picture is stored.
     pub tile: Option<(usize, usize)>,
 }
 
 impl Metadata {
-    /// That of the picture in an open file, of so many channels, in such tiles. What cannot be read counts as absent.
+    /// The metadata of the picture in an open file, with this many channels and these tiles. Metadata that cannot be
+    /// read counts as absent.
     pub(super) fn of(
         source: &PictureSource<'_>,
         options: &OpenOptions,
@@ -84,7 +84,7 @@ impl Metadata {
         tile: Option<(usize, usize)>,
     ) -> Metadata {
         let format = source.format();
-        // Files without their pixels are found once.
+        // The file without its pixels is found once.
         let small = format.without_pixels(source);
         let small = small.as_deref().and_then(|bytes| PictureSource::of(bytes).ok());
         let said = format.metadata(small.as_ref().unwrap_or(source), options, channels);
@@ -92,23 +92,23 @@ impl Metadata {
     }
 }
 
-/// Memory for pixels, with unspecified contents.
+/// Allocates memory for pixels, with unspecified contents.
 pub type Allocate<'a> = &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>;
 
-/// Unpooled memory.
+/// Allocates memory outside any pool.
 const UNPOOLED: Allocate<'static> = &HostBuffer::try_zeroed;
 
 impl Picture {
     /// Reads and decodes a file on this rank only, as `AnyImage::open_with` does.
     ///
     /// # Errors
-    /// [`Error::File`] if the file cannot be read or decoded, or declares more pixels than its bytes can hold or the
+    /// [`Error::File`] if the file cannot be read or decoded, or declares more pixels than its bytes can encode or the
     /// options allow.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Picture> {
         Picture::open_in(path.as_ref(), options, UNPOOLED)
     }
 
-    /// [`Picture::open`] into memory from `room`, with the calling thread.
+    /// [`Picture::open`] with memory from `room`, on the calling thread.
     pub fn open_in(path: &Path, options: &OpenOptions, room: Allocate<'_>) -> Result<Picture> {
         let means = DecodeResources { workers: &Workers::default(), allocate: room, reserve: None };
         decode::read(path, options, means).map_err(|cause| Error::read(path, cause))
@@ -122,14 +122,14 @@ impl Picture {
         Picture::read_in(bytes, options, UNPOOLED)
     }
 
-    /// [`Picture::read`] into memory from `room`, with the calling thread.
+    /// [`Picture::read`] with memory from `room`, on the calling thread.
     pub fn read_in(bytes: &[u8], options: &OpenOptions, room: Allocate<'_>) -> Result<Picture> {
         let means = DecodeResources { workers: &Workers::default(), allocate: room, reserve: None };
         let decoded = PictureSource::of(bytes).and_then(|source| decode::first(&source, &IN_MEMORY, options, means));
         decoded.map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
     }
 
-    /// A region of it, in its own memory; all of it if none is requested.
+    /// Copies a region to its own memory; returns the whole picture if none is requested.
     pub(super) fn cropped(self, region: Option<Region>, means: DecodeResources<'_>) -> Result<Picture, String> {
         let whole = self.shape;
         let region = region_of(whole, region)?;
@@ -142,7 +142,7 @@ impl Picture {
         Ok(Picture { shape, pixels, ..self })
     }
 
-    /// Copies a region, which lies inside, of all levels, without gaps.
+    /// Copies a region inside the picture, of all levels, without gaps.
     pub(super) fn copy(&self, region: Region, to: &mut [u8]) {
         let (whole, pixel) = (self.shape, pixel_bytes(self.shape, self.dtype));
         let levels = self.pixels.bytes().chunks(whole.area() * pixel);
@@ -164,18 +164,17 @@ impl Picture {
         self.dtype
     }
 
-    /// The words of the file beside its pixels.
+    /// The metadata of the file.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// Its pixels: level by level, row by row, the samples of a pixel beside each other.
+    /// The interleaved pixels: level by level, row by row.
     pub fn into_pixels(self) -> HostBuffer {
         self.pixels
     }
 
-    /// A picture of these pixels, of which nothing else is known: level by level, row by row, the samples of a pixel beside
-    /// each other.
+    /// A picture of these interleaved pixels (level by level, row by row), without metadata.
     pub fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
         Picture { shape, dtype, pixels, metadata: Box::default() }
     }

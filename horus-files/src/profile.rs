@@ -1,9 +1,9 @@
-//! Colour profiles (ICC) of files: read, and judged, but not applied.
+//! Colour profiles (ICC) of files: read and validated, but not applied.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A profile, if it is for pixels of so many channels: grey or red, green and blue, of which one more may be alpha.
+/// Returns a profile if it is for pixels of this many channels: grey or RGB, with or without alpha.
 pub(super) fn of(profile: Vec<u8>, channels: usize) -> Option<Arc<[u8]>> {
     let fits = match profile.get(16..20) {
         Some(b"GRAY") => matches!(channels, 1 | 2),
@@ -13,7 +13,7 @@ pub(super) fn of(profile: Vec<u8>, channels: usize) -> Option<Arc<[u8]>> {
     fits.then(|| profile.into())
 }
 
-/// Warns that a colour profile is not applied, once per process, as many pictures may have the same.
+/// Warns that a colour profile is not applied, once for each process, because many pictures may have the same profile.
 pub(super) fn log_unapplied_profile(bytes: usize) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Info };

@@ -35,7 +35,7 @@ impl SampleConversion {
     }
 }
 
-/// Layout of the pixels in a file, as in memory: level by level, row by row, the samples of a pixel beside each other.
+/// Layout of the pixels in a file, as in memory: interleaved samples, level by level, row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Raster {
     /// The first byte.
@@ -63,7 +63,7 @@ impl Raster {
         Ok(Picture::from_pixels(shape, self.dtype.stored(), pixels))
     }
 
-    /// Reads a region, which lies inside, without gaps.
+    /// Reads a region inside the picture, without gaps.
     pub(super) fn fill(
         self,
         source: &PictureSource<'_>,
@@ -102,7 +102,8 @@ impl Raster {
     }
 }
 
-/// Writes a header and pixels. If they must be converted, `workers` prepare a part at a time, which stays in their caches.
+/// Writes a header and pixels. If pixels must be converted, `workers` convert a part at a time, which stays in their
+/// caches.
 ///
 /// (One thread writes: file systems serialise writes to a file, and two threads took longer.)
 pub(super) fn write(

@@ -1,4 +1,4 @@
-//! Picture files read region by region.
+//! Picture files that are read region by region.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -16,12 +16,12 @@ use horus_base::shape::{Region, Shape};
 use horus_host::buffer::HostBuffer;
 use horus_host::workers::Workers;
 
-/// An open picture file, read region by region from any number of threads: its headers are read
-/// once, its pixels as regions require.
+/// An open picture file, read region by region from any number of threads. Its headers are read once, its pixels for
+/// each region.
 ///
-/// For TIFF files the strips or tiles that contain the region are decoded, for npy and PNM files
-/// its rows are read. Other files are decoded as a whole for the first region, and kept. It belongs
-/// to no session: with several ranks, each opens its own.
+/// TIFF files decode the strips or tiles that contain the region; npy and PNM files read its rows. Other files are
+/// decoded as a whole for the first region, and stay in memory. A reader belongs to no session: with several ranks,
+/// each opens its own.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -41,31 +41,31 @@ use horus_host::workers::Workers;
 pub struct PictureReader {
     path: PathBuf,
     options: OpenOptions,
-    /// The part of the picture to read.
+    /// The region of the picture to read.
     within: Region,
-    /// Shape of that part.
+    /// Shape of this region.
     shape: Shape,
     dtype: DType,
     chunk: (usize, usize),
     levels: Vec<(usize, usize)>,
     /// A warning about pages of the file that are not read.
     unread: Option<String>,
-    /// Less than the whole picture can be decoded.
+    /// Parts of the picture can be decoded separately.
     by_regions: bool,
     pixels: Box<dyn RegionDecoder>,
 }
 
-/// Pixels of an open file, of which regions are read.
+/// Pixels of an open file, read region by region.
 pub(super) trait RegionDecoder: Debug + Send + Sync {
     /// The picture's shape, after orientation.
     fn shape(&self) -> Shape;
 
     fn dtype(&self) -> DType;
 
-    /// Rows and columns that are decoded at once: of a tile, of a strip, of a row, or of the whole picture.
+    /// Rows and columns that are decoded at once: of a tile, a strip, a row, or the whole picture.
     fn tile(&self) -> (usize, usize);
 
-    /// Rows and columns of a tile, if it has tiles.
+    /// Rows and columns of a tile, if the file has tiles.
     fn tiles(&self) -> Option<(usize, usize)> {
         None
     }
@@ -85,15 +85,15 @@ pub(super) trait RegionDecoder: Debug + Send + Sync {
         vec![(self.shape().height, self.shape().width)]
     }
 
-    /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile.
+    /// Bytes that a thread uses, in addition to the pixels, to decode a strip or tile.
     fn scratch_bytes(&self) -> usize {
         0
     }
 
-    /// Reads a region, which lies inside, of some levels, without gaps.
+    /// Reads a region inside the picture, of some levels, without gaps.
     fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> ReadResult<()>;
 
-    /// Fails if the file lacks bytes of a region.
+    /// Fails if bytes of a region are missing in the file.
     fn is_complete(&self, _region: Region) -> ReadResult<()> {
         Ok(())
     }
@@ -105,7 +105,7 @@ pub(super) trait RegionDecoder: Debug + Send + Sync {
 /// A result whose error is the cause, without the path.
 type ReadResult<T> = std::result::Result<T, String>;
 
-/// Pixels that lie in a file as in memory.
+/// Pixels stored in a file as in memory.
 pub(super) fn of_raster(source: PictureSource<'static>, raster: Raster) -> Box<dyn RegionDecoder> {
     Box::new(RasterReader { source, raster, count: Count::default() })
 }
@@ -177,7 +177,7 @@ impl RegionDecoder for WholePictureReader {
 
     fn read(&self, _: Range<usize>, region: Region, to: &mut [u8], _: &Workers) -> ReadResult<()> {
         let decode = || {
-            // By this thread only: others wait for it, and they may be all the workers.
+            // On this thread only: others wait for it, and they may be all the workers.
             let means =
                 DecodeResources { workers: &Workers::alone(), allocate: &HostBuffer::try_zeroed, reserve: None };
             let (picture, _) = decode::decode(&self.source, &self.options, means)?;
@@ -195,14 +195,13 @@ impl RegionDecoder for WholePictureReader {
 }
 
 impl PictureReader {
-    /// Opens a picture file and reads its headers. The options are those of
-    /// `AnyImage::open_with`; with a region, coordinates are relative
-    /// to its first pixel. [`OpenOptions::max_pixels`] bounds each part that is read, not the
-    /// picture.
+    /// Opens a picture file and reads its headers. The options are those of `AnyImage::open_with`. With a region,
+    /// coordinates are relative to its first pixel. [`OpenOptions::max_pixels`] bounds each region that is read, not
+    /// the picture.
     ///
     /// # Errors
-    /// As `AnyImage::open_with`, as far as the headers show; also if
-    /// strips, tiles or rows lie beyond the end of the file.
+    /// As `AnyImage::open_with`, as far as the headers show; also if strips, tiles or rows are beyond the end of the
+    /// file.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<PictureReader> {
         let path = path.as_ref();
         let reader = PictureSource::open(path)
@@ -212,11 +211,11 @@ impl PictureReader {
         Ok(reader)
     }
 
-    /// [`PictureReader::open`] of an open file, without its warning.
+    /// [`PictureReader::open`] for an open file, without its warning.
     pub(super) fn of(source: PictureSource<'static>, path: &Path, options: &OpenOptions) -> ReadResult<PictureReader> {
         let format = source.format();
         decode::one_picture(format, options)?;
-        // A region does not require that the whole fits into the file. A file decoded as a whole is bounded as a whole.
+        // A region does not require that the whole fits the file. A file decoded as a whole is bounded as a whole.
         let unbounded = OpenOptions { max_pixels: u64::MAX, ..*options };
         let regions = format.regions(&source, &unbounded)?;
         let by_regions = regions.is_some();
@@ -264,13 +263,12 @@ impl PictureReader {
         self.dtype
     }
 
-    /// Rows and columns that are decoded at once: of a tile, of a strip, of a row, or of the whole
-    /// picture.
+    /// Rows and columns that are decoded at once: of a tile, a strip, a row, or the whole picture.
     pub fn chunk(&self) -> (usize, usize) {
         self.chunk
     }
 
-    /// Rows and columns of a tile, if it has tiles.
+    /// Rows and columns of a tile, if the file has tiles.
     pub(super) fn tiles(&self) -> Option<(usize, usize)> {
         self.pixels.tiles()
     }
@@ -281,7 +279,7 @@ impl PictureReader {
         &self.levels
     }
 
-    /// Returns `true` if less than the whole picture can be decoded.
+    /// Returns `true` if parts of the picture can be decoded separately.
     pub(super) fn by_regions(&self) -> bool {
         self.by_regions
     }
@@ -291,11 +289,11 @@ impl PictureReader {
         self.pixels.counted()
     }
 
-    /// A region of all levels and channels.
+    /// Reads a region of all levels and channels.
     ///
     /// # Errors
-    /// [`Error::File`] if the region does not lie inside or has more than [`OpenOptions::max_pixels`] pixels, if a part of the file
-    /// cannot be read or decoded (the strip or tile is named), or if there is not enough memory.
+    /// [`Error::File`] if the region is not inside the picture or has more than [`OpenOptions::max_pixels`] pixels, if
+    /// a part of the file cannot be read or decoded (the strip or tile is named), or if there is not enough memory.
     pub fn read(&self, region: Region) -> Result<Picture> {
         let read = || {
             self.placed(region)?;
@@ -307,16 +305,16 @@ impl PictureReader {
         read().map_err(|cause: String| Error::read(&self.path, cause))
     }
 
-    /// Reads a region of all levels and channels, by all workers, into `to`: level by level, row by row, the samples of a pixel
-    /// beside each other, without gaps.
+    /// Reads a region of all levels and channels, with all workers, into `to`: interleaved samples, level by level, row
+    /// by row, without gaps.
     ///
     /// # Errors
-    /// As [`PictureReader::read`], and if `to` is not as long as the region; it may be changed in part then.
+    /// As [`PictureReader::read`], and if `to` is not as long as the region; part of `to` may then have changed.
     pub fn read_into(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<()> {
         self.fill(0..self.shape.depth, region, to, workers).map_err(|cause| Error::read(&self.path, cause))
     }
 
-    /// The region of the whole picture for a region of the part being read.
+    /// Converts a region of the picture being read to a region of the whole picture.
     fn placed(&self, region: Region) -> ReadResult<Region> {
         let region = region_of(self.shape, Some(region))?;
         check_size((self.shape.depth * region.height) as u64, region.width as u64, &self.options)?;
@@ -334,8 +332,7 @@ impl PictureReader {
     }
 }
 
-/// A source of pixels, such as a file, that is read region by region on demand, for
-/// `AnyImage::from_source`.
+/// A source of pixels, such as a file, that is read region by region on demand, for `AnyImage::from_source`.
 pub trait RegionSource: Send + Sync {
     /// Levels, rows, columns and channels.
     fn shape(&self) -> Shape;
@@ -343,36 +340,35 @@ pub trait RegionSource: Send + Sync {
     /// The element type; truth values are bytes 0 and 1.
     fn dtype(&self) -> DType;
 
-    /// Rows and columns that are read at once, such as those of a tile: regions are multiples of
-    /// them where that costs nothing.
+    /// Rows and columns that are read at once, such as a tile's: regions are multiples of them where that costs
+    /// nothing.
     fn chunk(&self) -> (usize, usize);
 
-    /// Reads a region, which lies inside, of all levels and channels into memory of its size: level
-    /// by level, row by row, the samples of a pixel beside each other, without gaps. On any thread,
-    /// several at a time; `workers` may help.
+    /// Reads a region inside the picture, of all levels and channels, into memory of its size: interleaved samples,
+    /// level by level, row by row, without gaps. Called on any thread, several at a time; `workers` may help.
     ///
     /// # Errors
     /// The cause, without the path.
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String>;
 
-    /// Levels that are read at once: an image is read in slabs of a multiple of them where its levels
-    /// do not depend on each other. All levels by default.
+    /// Levels that are read at once. If levels do not depend on each other, an image is read in slabs of a multiple of
+    /// them. All levels by default.
     fn levels(&self) -> usize {
         self.shape().depth
     }
 
-    /// Bytes that each thread takes, beside the pixels, while it reads a chunk: none, if pixels are read in place. Those of
-    /// a chunk by default.
+    /// Bytes that each thread uses, in addition to the pixels, to read a chunk: 0 if pixels are read in place. The
+    /// bytes of a chunk by default.
     fn scratch_bytes(&self) -> usize {
         let (rows, columns) = self.chunk();
         rows.saturating_mul(columns).saturating_mul(pixel_bytes(self.shape(), self.dtype()))
     }
 
-    /// [Reads](RegionSource::fill) a region of some levels only, a multiple of
-    /// [`RegionSource::levels`] or the last ones.
+    /// [Reads](RegionSource::fill) a region of some levels only: a multiple of [`RegionSource::levels`], or the last
+    /// ones.
     ///
     /// # Errors
-    /// The cause, without the path: also if these levels are not read apart from others.
+    /// The cause, without the path; also if these levels cannot be read separately.
     fn fill_levels(
         &self,
         levels: Range<usize>,
@@ -390,8 +386,8 @@ pub trait RegionSource: Send + Sync {
     /// The amount read so far.
     fn counted(&self) -> FileTraffic;
 
-    /// Returns `true` if only some regions can be read, those that the requested results need: then
-    /// evaluations compute these only, and no other value that the program holds.
+    /// Returns `true` if only some regions can be read, those of the requested results. Evaluations then compute only
+    /// these results, and no other value of the program.
     fn is_partial(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! Atomic replacement of files: a file is complete or not there. Only a file in a folder that takes no other is
-//! overwritten, when its new contents are complete.
+//! Atomic replacement of files: a file is complete or absent. A file is overwritten only if its folder does not permit
+//! new files, and only after its new contents are complete.
 
 use std::env::temp_dir;
 use std::fs::{self, File};
@@ -24,7 +24,7 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<(
     begun.move_into_place()
 }
 
-/// A file being written: it is moved into place when complete, and removed when dropped.
+/// A file being written: moved into place when complete, removed when dropped.
 #[derive(Debug)]
 pub(super) struct UnfinishedFile {
     path: PathBuf,
@@ -32,7 +32,8 @@ pub(super) struct UnfinishedFile {
 }
 
 impl UnfinishedFile {
-    /// A new file in the directory of `path`; of temporary files, if only the file at `path` can be written.
+    /// A new file in the directory of `path`; in the directory for temporary files, if only the file at `path` can be
+    /// written.
     pub(super) fn at(path: &Path) -> Result<UnfinishedFile, String> {
         let folder = folder(path);
         let created = |folder: &Path, e| format!("cannot create a file in {}: {}", folder.display(), cause(e));
@@ -56,7 +57,7 @@ impl UnfinishedFile {
         }
     }
 
-    /// Moves it into place, or overwrites the file there if its folder does not permit that.
+    /// Moves the file into place, or overwrites the existing one if its folder does not permit that.
     pub(super) fn move_into_place(self) -> Result<(), String> {
         let put = || {
             let mut file = self.file().try_clone()?;
@@ -73,7 +74,7 @@ impl UnfinishedFile {
                 }
             };
             match moved {
-                // Files of others in a folder for all (`/tmp`) cannot be replaced.
+                // In a folder for all (`/tmp`), files of other users cannot be replaced.
                 Err(e) if is_permission_error(&e) && self.path.exists() => overwrite(&mut file, &self.path),
                 moved => moved,
             }
@@ -82,12 +83,12 @@ impl UnfinishedFile {
     }
 }
 
-/// True if the user may not create or replace files in a folder.
+/// Returns `true` if the error says that the user may not create or replace files in a folder.
 pub(super) fn is_permission_error(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Checks that the file at a path could be opened for writing; `false` if there is none.
+/// Returns `true` if the file at a path could be opened for writing, `false` if there is none.
 pub(super) fn is_writable(path: &Path) -> io::Result<bool> {
     match File::options().write(true).open(path) {
         Ok(_) => Ok(true),
@@ -96,12 +97,12 @@ pub(super) fn is_writable(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Writes the contents of a file in place of those of the file at a path.
+/// Overwrites the contents of the file at a path with the contents of `from`.
 fn overwrite(from: &mut File, path: &Path) -> io::Result<()> {
     from.rewind()?;
     let mut options = File::options();
     options.write(true);
-    // Others may have put a link or a pipe in the place of the file since its path was resolved.
+    // Others may have replaced the file by a link or a pipe since its path was resolved.
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;
@@ -119,10 +120,10 @@ fn overwrite(from: &mut File, path: &Path) -> io::Result<()> {
 /// A file that is not in place yet.
 #[derive(Debug)]
 enum NewFile {
-    /// Removed with the process, however that ends.
+    /// A file without a name: it disappears with the process, however that ends.
     Nameless(File),
     Named(NamedTempFile),
-    /// Among temporary files, without a name.
+    /// A file without a name in the directory for temporary files.
     Elsewhere(File),
 }
 
@@ -148,7 +149,7 @@ mod nameless {
 
     use super::{PREFIX, inherit, named};
 
-    /// A new file in a directory, if its file system supports `O_TMPFILE` and linking it later.
+    /// A new file in a directory, if its file system supports `O_TMPFILE` and linking the file later.
     pub(super) fn file(folder: &Path) -> Option<File> {
         // The mode of any new file: subject to the umask.
         let mode = Mode::from_raw_mode(0o666);
@@ -177,7 +178,7 @@ mod nameless {
         }
     }
 
-    /// For file systems that cannot link an unnamed file.
+    /// Copies the file, for file systems that cannot link an unnamed file.
     fn copied(mut file: File, path: &Path) -> io::Result<()> {
         let mut named = named(super::folder(path))?;
         file.rewind()?;
@@ -227,7 +228,7 @@ mod nameless {
     }
 }
 
-/// Other systems have none.
+/// Other systems have no unnamed files.
 #[cfg(not(target_os = "linux"))]
 mod nameless {
     use std::fs::File;
@@ -255,7 +256,7 @@ fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
         || (fchown(new, None, Some(old.gid())).is_ok() && mine.uid() == old.uid());
     // A setuid program must not run as another user.
     let mode = if kept { old.mode() } else { old.mode() & PERMISSIONS };
-    // Last, as a change of owner clears bits of the mode.
+    // Last, because a change of owner clears bits of the mode.
     new.set_permissions(fs::Permissions::from_mode(mode))
 }
 
@@ -274,7 +275,7 @@ mod tests {
     use super::super::FileTarget;
     use super::*;
 
-    /// Runs `work` on a thread of a user to whom the modes of files apply, as they do not to root.
+    /// Runs `work` on a thread of a user to whom the modes of files apply: they do not apply to root.
     fn as_user<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         let nobody = || {
             if geteuid().is_root() {
@@ -304,12 +305,12 @@ mod tests {
         }
         set_mode(&locked, 0o444);
         set_mode(&open, 0o666);
-        // A folder in which files can be created: one that cannot be written is an error nevertheless.
+        // A folder that permits new files; a file that cannot be written is an error nevertheless.
         set_mode(folder.path(), 0o777);
         let told = as_user(|| save(&locked, "new").unwrap_err());
         assert!(told.contains("Permission denied"), "{told}");
         as_user(|| save(&open, "new")).unwrap();
-        // A folder in which none can be created: a file is overwritten when its contents are complete.
+        // A folder that does not permit new files: a file is overwritten when its contents are complete.
         set_mode(folder.path(), 0o555);
         let told = as_user(|| save(&locked, "new").unwrap_err());
         assert!(told.contains("Permission denied"), "{told}");
@@ -334,7 +335,7 @@ mod tests {
         );
     }
 
-    /// In a folder such as `/tmp`, where only the owner of a file may replace it.
+    /// In a folder such as `/tmp`, only the owner of a file may replace it.
     #[test]
     fn files_of_others_are_overwritten_where_they_cannot_be_replaced() {
         let folder = tempfile::tempdir().unwrap();

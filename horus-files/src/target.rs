@@ -1,4 +1,4 @@
-//! The target of a save: a complete file, never in place of a device.
+//! The target of a save: a complete file, and never a replacement of a device.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Cursor, Seek, Write};
@@ -12,8 +12,7 @@ use horus_host::streams::stdout_was_closed;
 
 /// The output of an encoder, on any thread.
 pub trait Sink: Write + Seek + Send {
-    /// Announces the number of bytes to be written, so that space can be reserved. Fewer may
-    /// follow.
+    /// Announces the number of bytes to be written, so that space can be reserved. Fewer bytes may follow.
     fn expect(&mut self, bytes: u64) {
         let _ = bytes;
     }
@@ -39,15 +38,15 @@ impl Sink for Cursor<Vec<u8>> {
     }
 }
 
-/// Output to a stream is buffered in memory up to this size, and in a temporary file beyond.
+/// Output to a stream is buffered in memory up to this size, beyond it in a temporary file.
 pub const SPOOLED: usize = 8 << 20;
 
 impl Sink for SpooledTempFile {}
 
-/// Reserves blocks of a new file, which halves the time of writing a large one.
+/// Reserves blocks of a new file, which halves the time to write a large one.
 ///
 /// # Errors
-/// A message, if the file system reports that it is full. If it cannot tell, writing will fail.
+/// A message, if the file system reports that it is full. If it cannot report that, writing will fail.
 pub(super) fn reserve(file: &File, bytes: u64) -> Result<(), String> {
     #[cfg(target_os = "linux")]
     {
@@ -68,22 +67,19 @@ pub(super) fn reserve(file: &File, bytes: u64) -> Result<(), String> {
 
 /// A file to be written.
 ///
-/// A regular file, or one that does not exist yet, is written as an unnamed file in its directory
-/// and linked into place when it is complete: neither a failure nor a sudden end of the process
-/// leaves a partial file, and a program may overwrite the file that it read. (On file systems
-/// without unnamed files it has a temporary name, `.horus-*`, which remains only if the process is
-/// killed.) The new file keeps the mode of the old one and, where the system permits, its owner and
-/// group. Being a new file, it has one name: other hard links to the old file keep the old
-/// contents. Symbolic links are followed. An existing file that could not be opened for writing is
-/// an error.
+/// A regular or new file is written as an unnamed file in its directory and linked into place when complete. A failure
+/// or a sudden end of the process leaves no partial file, and a program may overwrite the file that it read. (On file
+/// systems without unnamed files, the new file has a temporary name, `.horus-*`, which remains only if the process is
+/// killed.) The new file keeps the mode of the old one and, where the system permits, its owner and group. Other hard
+/// links to the old file keep the old contents. Symbolic links are followed. An existing file that could not be opened
+/// for writing is an error.
 ///
-/// In a folder where the user may not create or replace files, an existing file that can be written is
-/// overwritten instead, when the new contents are complete, in a temporary file. Only then can a
-/// failure (a full disk) or a sudden end of the process leave a part of them.
+/// If the folder does not permit new files, an existing writable file is overwritten when the new contents are
+/// complete, in a temporary file. Only then can a failure (a full disk) or a sudden end of the process leave partial
+/// contents.
 ///
-/// An existing file other than a regular one is never replaced: to a character device or a pipe
-/// (`/dev/null`, `/dev/stdout`, a FIFO, which waits for a reader) the bytes are written when they
-/// are complete; directories, sockets and block devices are errors.
+/// A file that is not regular is never replaced. Complete bytes are written to a character device or a pipe
+/// (`/dev/null`, `/dev/stdout`, a FIFO, which waits for a reader); directories, sockets and block devices are errors.
 #[derive(Debug)]
 pub struct FileTarget {
     path: PathBuf,
@@ -92,11 +88,11 @@ pub struct FileTarget {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileTargetKind {
-    /// Replaced, or created.
+    /// A file that is replaced or created.
     Regular,
-    /// Opened and written to.
+    /// A file that is opened and written.
     Stream,
-    /// Open already: a standard stream of this process.
+    /// An open standard stream of this process.
     #[cfg(unix)]
     Standard(Standard),
 }
@@ -135,10 +131,10 @@ impl FileTarget {
         false
     }
 
-    /// Begins a file that is written in parts and moved into place when it is complete.
+    /// Begins a file that is written in parts and moved into place when complete.
     ///
     /// # Errors
-    /// A message, if it is not a regular file: others take bytes sequentially only.
+    /// A message, if the file is not regular: other files only take bytes sequentially.
     pub(super) fn begin(self) -> Result<UnfinishedFile, String> {
         match self.kind {
             FileTargetKind::Regular => UnfinishedFile::at(&self.path),
@@ -146,7 +142,7 @@ impl FileTarget {
         }
     }
 
-    /// Writes the file and, if it is a regular one, moves it into place.
+    /// Writes the file and, if it is regular, moves it into place.
     ///
     /// # Errors
     /// A message, if the file could not be written.
@@ -154,13 +150,12 @@ impl FileTarget {
         if self.kind == FileTargetKind::Regular {
             return replace(&self.path, write);
         }
-        // Encoders seek, streams cannot.
+        // Encoders seek; streams cannot.
         let mut bytes = spooled_tempfile(SPOOLED);
         write(&mut bytes)?;
         bytes.rewind().map_err(cause)?;
         let mut stream = match self.kind {
-            // By the open descriptor, so that the bytes are in order with printed output, and do
-            // not overwrite it.
+            // Through the open descriptor, so that the bytes are in order with printed output and do not overwrite it.
             #[cfg(unix)]
             FileTargetKind::Standard(stream) => stream.file(),
             _ => File::options().append(true).open(&self.path),
@@ -175,14 +170,13 @@ pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Follows symbolic links to a file that need not exist; returns its path and metadata.
+/// Follows symbolic links to a file that need not exist. Returns its path and metadata.
 fn resolve(path: &Path) -> Result<(PathBuf, FileTargetKind), String> {
     // The limit of operating systems.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        // Links to open files have names that lead nowhere (`pipe:[17]`), or to a file that is
-        // being written already.
+        // Links to open files have names that lead nowhere (`pipe:[17]`), or to a file that is already being written.
         #[cfg(unix)]
         match descriptor(&path) {
             Some(1) => return Ok((path, FileTargetKind::Standard(Standard::Output))),
@@ -208,7 +202,7 @@ fn kind(path: &Path) -> Result<FileTargetKind, String> {
             SpecialFileKind::CharacterDevice | SpecialFileKind::Fifo => Ok(FileTargetKind::Stream),
             other => Err(format!("it is {other}, which is not overwritten")),
         },
-        // Other faults of the path appear when a file is created.
+        // Other errors of the path appear when a file is created.
         Err(_) => Ok(FileTargetKind::Regular),
     }
 }
@@ -238,7 +232,7 @@ impl Standard {
 
 /// Files that are not regular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(unix), allow(dead_code))] // only Unix tells the kinds apart
+#[cfg_attr(not(unix), allow(dead_code))] // only Unix distinguishes the kinds
 pub(super) enum SpecialFileKind {
     Folder,
     Fifo,
@@ -283,9 +277,8 @@ pub(super) fn special(found: &fs::Metadata) -> SpecialFileKind {
     SpecialFileKind::Other
 }
 
-/// Returns `true` if two paths lead to one file, by any names, links and hard links; it need not
-/// exist yet. Character devices (`/dev/null`) hold nothing that could be overwritten and are never
-/// the same.
+/// Returns `true` if two paths lead to the same file, by any names, links and hard links; the file need not exist yet.
+/// Character devices (`/dev/null`) contain nothing that could be overwritten, and are never the same.
 pub fn same_file(a: &Path, b: &Path) -> bool {
     match (fs::metadata(a), fs::metadata(b)) {
         #[cfg(unix)]
@@ -300,7 +293,7 @@ pub fn same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// The path of a file with symbolic links resolved as far as it exists.
+/// The path of a file, with symbolic links resolved as far as it exists.
 fn located(path: &Path) -> PathBuf {
     let path = resolve(path).map_or_else(|_| path.to_owned(), |(path, _)| path);
     match (fs::canonicalize(folder(&path)), path.file_name()) {
@@ -309,7 +302,7 @@ fn located(path: &Path) -> PathBuf {
     }
 }
 
-/// The cause of an error, without the name of a temporary file, which means nothing to the user.
+/// The cause of an error, without the name of a temporary file, which has no meaning for the user.
 pub fn cause(e: io::Error) -> String {
     if e.raw_os_error().is_some() { e.to_string() } else { e.kind().to_string() }
 }

@@ -1,4 +1,4 @@
-//! Pixels that do not fit in memory.
+//! Images that do not fit in memory.
 
 use std::fs::File;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::workers::Workers;
 
-/// An image in a temporary file without a name, in `TMPDIR`, which ends with it: written part by part,
-/// then read.
+/// An image in a temporary file without a name, in `TMPDIR`, which disappears with the value. The image is written in
+/// parts, then read.
 #[derive(Debug)]
 pub struct TemporaryImage {
     file: File,
@@ -23,17 +23,17 @@ pub struct TemporaryImage {
 }
 
 impl TemporaryImage {
-    /// A file for an image, whose elements are those in memory.
+    /// A file for an image, with elements as in memory.
     ///
     /// # Errors
-    /// A message, if it cannot be created or its file system lacks the space.
+    /// A message, if the file cannot be created or its file system has too little space.
     pub fn new(shape: Shape, dtype: DType) -> Result<TemporaryImage, String> {
         let file = tempfile::tempfile().map_err(cause)?;
         reserve(&file, (shape.len() * dtype.size()) as u64)?;
         Ok(TemporaryImage { file, shape, dtype: dtype.stored(), read: Count::default() })
     }
 
-    /// Writes a region of some levels: level by level, row by row, the samples of a pixel beside each other.
+    /// Writes a region of some levels: interleaved samples, level by level, row by row.
     ///
     /// # Errors
     /// A message, if writing fails.
@@ -41,7 +41,7 @@ impl TemporaryImage {
         self.stretches(levels, region).try_for_each(|(at, part)| self.file.write_at(at, &pixels[part]))
     }
 
-    /// The contiguous bytes of a region: the place of each in the file, and in the region.
+    /// The contiguous bytes of a region: the position of each run in the file and in the region.
     fn stretches(&self, levels: Range<usize>, region: Region) -> impl Iterator<Item = (u64, Range<usize>)> {
         let (Shape { height, width, .. }, pixel) = (self.shape, pixel_bytes(self.shape, self.dtype));
         // Whole rows adjoin.

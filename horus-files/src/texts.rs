@@ -1,7 +1,7 @@
-//! Texts of people about a picture: its title, author, description and others, by the keywords of PNG.
+//! Texts by people about a picture: title, author, description and others, by the keywords of PNG.
 //!
-//! TIFF files have tags for some of them, EXIF data of JPEG files the same ones, and JPEG files a comment. Texts that
-//! programs write for programs, which describe the file, are not among them.
+//! TIFF files have tags for some of them, EXIF data of JPEG files the same tags, and JPEG files a comment. Texts that
+//! programs write for programs to describe the file are excluded.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ pub(super) type Texts = Arc<[(String, String)]>;
 
 pub(super) const COMMENT: &str = "Comment";
 pub(super) const DESCRIPTION: &str = "Description";
-/// Texts that TIFF files have tags for.
+/// Texts for which TIFF files have tags.
 const TAGS: [(&str, u16); 4] = [(DESCRIPTION, 270), ("Title", 269), ("Author", 315), ("Copyright", 33432)];
 
-/// Most bytes of all texts of a file.
+/// Maximum bytes of all texts of a file.
 const MOST: usize = 32 << 10;
 
-/// Those of the texts of a file that people write, each keyword once, up to a limit.
+/// Selects the texts written by people, each keyword once, up to a limit.
 pub(super) fn select_authored_texts(found: Vec<(String, String)>) -> Option<Texts> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut left = MOST;
@@ -35,11 +35,11 @@ pub(super) fn select_authored_texts(found: Vec<(String, String)>) -> Option<Text
     (!all.is_empty()).then(|| all.into())
 }
 
-/// True for texts that people write, and that other files may have.
+/// Returns `true` for texts that people write and that are valid in other files.
 fn is_authored_text(keyword: &str, text: &str) -> bool {
-    // Of a program that wrote the file; of ImageMagick, about the file; other metadata as texts.
+    // Texts of the program that wrote the file, of ImageMagick about the file, and other metadata as texts.
     let of_file = keyword == "Software" || keyword.contains(':') || keyword.starts_with("Raw profile");
-    // XML, JSON, values by names.
+    // XML, JSON, named values.
     let coded = |text: &str| {
         let name = text.split_once('=').map_or("", |(name, _)| name);
         let named = !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"._[]".contains(&c));
@@ -48,7 +48,7 @@ fn is_authored_text(keyword: &str, text: &str) -> bool {
     !of_file && !keyword.is_empty() && !text.is_empty() && !coded(text)
 }
 
-/// Bytes as UTF-8, or Latin-1.
+/// Decodes bytes as UTF-8 or Latin-1.
 pub(super) fn decoded(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap_or_else(|_| bytes.iter().map(|byte| char::from(*byte)).collect())
 }
@@ -60,8 +60,8 @@ pub(super) fn of_fields(fields: Option<DirectoryFields<'_>>) -> Vec<(String, Str
     TAGS.into_iter().filter_map(field).collect()
 }
 
-/// The tags of a TIFF file, or of EXIF data, that hold texts; and the keywords of those that none holds. A comment is the
-/// description of a file that has no other, and is not missed.
+/// The tags of a TIFF file, or of EXIF data, for texts, and the keywords of texts without a tag. A comment becomes the
+/// description of a file without one, and its loss is not reported.
 pub(super) fn entries(texts: &[(String, String)]) -> (Vec<DirectoryEntry>, Vec<&str>) {
     let (mut all, mut others) = (Vec::new(), Vec::new());
     let has_description = texts.iter().any(|(keyword, _)| keyword == DESCRIPTION);

@@ -1,4 +1,4 @@
-//! Warnings that are given once, however many files and ranks they concern.
+//! Warnings that are given once, for any number of files and ranks.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 struct WarningRegistry {
     /// The subjects so far.
     subjects: BTreeSet<String>,
-    /// Subjects and messages for another rank, if that tells them.
+    /// Subjects and messages for another rank, if that rank gives the warnings.
     collected: Option<Vec<(String, String)>>,
 }
 
@@ -32,13 +32,13 @@ pub fn warn_once(subject: &str, message: impl FnOnce() -> String) {
     horus_base::warn!("{message}");
 }
 
-/// Warnings of this process that another rank gives: from [`CollectedWarnings::begin`] on, until it is dropped, which gives
+/// Collects the warnings of this process for another rank, from [`CollectedWarnings::begin`] on. If dropped, it gives
 /// them here.
 #[derive(Debug)]
 pub struct CollectedWarnings(());
 
 impl CollectedWarnings {
-    /// Holds what is told from now on.
+    /// Collects all warnings from now on.
     #[must_use]
     pub fn begin() -> CollectedWarnings {
         warning_registry().collected.get_or_insert_default();

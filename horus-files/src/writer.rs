@@ -1,4 +1,4 @@
-//! Picture files written region by region.
+//! Picture files that are written region by region.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -18,12 +18,11 @@ use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};
 use horus_host::workers::Workers;
 
-/// A picture file being written, region by region, from any number of threads: TIFF, npy, PGM and
-/// PPM.
+/// A picture file that is written region by region, from any number of threads: TIFF, npy, PGM and PPM.
 ///
-/// It has no name before [`PictureWriter::finish`]: dropped before, it leaves nothing, and an
-/// existing file at the path stays; see [`FileTarget`]. Uncompressed data is written in place, in any
-/// order. It belongs to no session: with several ranks, one writes.
+/// The file has no name before [`PictureWriter::finish`]. If the writer is dropped before, nothing remains, and an
+/// existing file at the path stays; see [`FileTarget`]. Uncompressed data is written in place, in any order. A writer
+/// belongs to no session: with several ranks, one writes.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -47,7 +46,7 @@ pub struct PictureWriter {
     dtype: DType,
     unfinished: UnfinishedFile,
     parts: Box<dyn RegionFile>,
-    /// The first failure: some data is missing then.
+    /// The first failure: some data is then missing.
     failed: OnceLock<String>,
 }
 
@@ -56,17 +55,17 @@ pub(super) trait RegionFile: Debug + Send + Sync {
     /// The known bytes of the file.
     fn bytes(&self) -> u64;
 
-    /// Begins the file, which will be at a path.
+    /// Begins the file, which will be moved to a path.
     fn begin(&mut self, to: &File, path: &Path) -> WriteResult<()>;
 
     fn shape(&self, size: usize) -> Shape;
 
-    /// Rows and columns of which regions are multiples.
+    /// Rows and columns of chunks: regions are multiples.
     fn chunk(&self, _size: usize) -> (usize, usize) {
         (1, 1)
     }
 
-    /// Refuses a region, which lies inside, that does not consist of whole chunks.
+    /// Rejects a region inside the picture that does not consist of whole chunks.
     fn is_whole(&self, _size: usize, _region: Region) -> WriteResult<()> {
         Ok(())
     }
@@ -74,7 +73,7 @@ pub(super) trait RegionFile: Debug + Send + Sync {
     /// Encodes and writes the pixels of a region, once.
     fn put(&self, to: &File, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> WriteResult<()>;
 
-    /// Completes a file whose regions were put, and fails if any is missing.
+    /// Completes a file whose regions were written, and fails if any is missing.
     fn finish(&self, to: &File) -> WriteResult<()>;
 
     /// The amount written.
@@ -85,14 +84,13 @@ pub(super) trait RegionFile: Debug + Send + Sync {
 type WriteResult<T> = std::result::Result<T, String>;
 
 impl PictureWriter {
-    /// Begins a file in the format of the path's extension, with samples of type `dtype`, stored
-    /// unchanged: `tif`, in tiles of these rows and columns, multiples of 16, or in strips; `npy`,
-    /// `pgm`, `ppm` or `pnm`, which have neither tiles nor compression. A volume has a page for
-    /// each level, or is an array of three or four axes.
+    /// Begins a file in the format of the path's extension, with samples of type `dtype`, stored unchanged: `tif`, in
+    /// tiles of these rows and columns, multiples of 16, or in strips; `npy`, `pgm`, `ppm` or `pnm`, without tiles and
+    /// compression. A volume has a page for each level, or is an array of three or four axes.
     ///
     /// # Errors
-    /// [`Error::File`] if the format is another one or does not support such pixels, no file can be
-    /// created there, or the file system is known to lack the space.
+    /// [`Error::File`] if the format is another one or does not support such pixels, no file can be created there, or
+    /// the file system is known to have too little space.
     pub fn create(
         path: impl AsRef<Path>,
         shape: Shape,
@@ -135,11 +133,11 @@ impl PictureWriter {
         begin().map_err(|cause: String| Error::write(path, cause))
     }
 
-    /// Begins the file of a draft, and returns sinks of its [sizes](FileSpec::sizes), the largest first. The last that is
-    /// finished completes the file, which has the bytes that an [`Encoder`](super::Encoder) writes.
+    /// Begins a file of this specification, and returns sinks for its [sizes](FileSpec::sizes), the largest first. The
+    /// last one to finish completes the file, which has the bytes that an [`Encoder`](super::Encoder) writes.
     ///
     /// # Errors
-    /// Those of [`PictureWriter::create`].
+    /// As [`PictureWriter::create`].
     pub fn sinks(path: &Path, draft: &FileSpec) -> Result<Vec<Box<dyn RegionSink>>> {
         let file = Arc::new(PictureWriter::begin(path, draft, draft.stored)?);
         let sink = |size| Box::new(SizeSink { file: Arc::clone(&file), size }) as Box<dyn RegionSink>;
@@ -156,8 +154,8 @@ impl PictureWriter {
         self.dtype
     }
 
-    /// Rows and columns of which regions are multiples: of a tile, of a strip, or of a pixel. The
-    /// last ones end with the picture.
+    /// Rows and columns of chunks (a tile, a strip or a pixel): regions are multiples. The last ones end with the
+    /// picture.
     pub fn chunk(&self) -> (usize, usize) {
         self.parts.chunk(0)
     }
@@ -167,15 +165,14 @@ impl PictureWriter {
         self.parts.counted()
     }
 
-    /// Writes a region of all levels and channels, by all workers: level by level, row by row, the samples of a pixel beside
-    /// each other, without gaps. Each pixel is written once. The bytes of a file depend neither on the order of its regions nor
-    /// on the workers.
+    /// Writes a region of all levels and channels, with all workers: interleaved samples, level by level, row by row,
+    /// without gaps. Each pixel is written once. The bytes of a file depend neither on the order of its regions nor on
+    /// the workers.
     ///
     /// # Errors
-    /// [`Error::File`] if the region does not lie inside, does not consist of whole
-    /// [chunks](PictureWriter::chunk), or differs from `pixels` in size: nothing is written. Also
-    /// if a tile, a strip or, of other formats, a pixel was written before, or writing fails: the
-    /// file cannot be finished then.
+    /// [`Error::File`] if the region is not inside the picture, does not consist of whole
+    /// [chunks](PictureWriter::chunk), or differs from `pixels` in size: nothing is written. Also if a tile, a strip
+    /// or, in other formats, a pixel was written before, or writing fails: the file can then not be finished.
     pub fn put(&self, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
         let whole = region_of(self.shape, Some(region)).and_then(|region| self.parts.is_whole(0, region));
         whole.map_err(|cause| Error::write(&self.path, cause))?;
@@ -219,31 +216,28 @@ impl PictureWriter {
     }
 }
 
-/// A sink to which `save_to` writes an image region by
-/// region.
+/// A sink to which `save_to` writes an image region by region.
 ///
-/// Its output must not be visible before it is finished; dropped before, it leaves nothing.
+/// Its output must not be visible before it is finished. A sink that is dropped before leaves nothing.
 pub trait RegionSink: Send {
-    /// Rows and columns of which regions are multiples, such as those of a tile. The last ones end
-    /// with the image.
+    /// Rows and columns of chunks, such as tiles: regions are multiples. The last ones end with the image.
     fn chunk(&self) -> (usize, usize);
 
-    /// Takes a region of all levels and channels that consists of whole
-    /// [chunks](RegionSink::chunk): level by level, row by row, the samples of a pixel beside each
-    /// other, without gaps. Each pixel is passed once; `workers` may help.
+    /// Writes a region of all levels and channels that consists of whole [chunks](RegionSink::chunk): interleaved
+    /// samples, level by level, row by row, without gaps. Each pixel is passed once; `workers` may help.
     ///
     /// # Errors
     /// The cause, without the path. No further call follows.
     fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String>;
 
-    /// Levels that are taken at once: an image may be put in slabs of a multiple of them. More than
-    /// any image has by default.
+    /// Levels that are written at once: an image may be written in slabs of a multiple of them. By default more than
+    /// any image has.
     fn levels(&self) -> usize {
         usize::MAX
     }
 
-    /// [Takes](RegionSink::put) a region of some levels only, a multiple of [`RegionSink::levels`] or
-    /// the last ones. All levels by default, as no others come.
+    /// [Writes](RegionSink::put) a region of some levels only: a multiple of [`RegionSink::levels`], or the last ones.
+    /// By default, only all levels are passed.
     ///
     /// # Errors
     /// The cause, without the path. No further call follows.
@@ -298,7 +292,7 @@ impl RegionSink for SizeSink {
     }
 }
 
-/// A file that has a header, and then its pixels as in memory, up to their order of bytes.
+/// A file that consists of a header and pixels as in memory, up to their byte order.
 pub(super) fn of_rows((header, order): (Vec<u8>, SampleConversion), file: &FileSpec) -> Box<dyn RegionFile> {
     let (shape, size) = (file.shape, file.stored.size());
     Box::new(RasterWriter { header, order, shape, size, written: Mutex::default(), count: Count::default() })
@@ -318,7 +312,7 @@ struct RasterWriter {
 }
 
 impl RasterWriter {
-    /// Bytes written at a time, where rows are contiguous: they stay in the cache.
+    /// Bytes written at a time, if rows are contiguous: they stay in the cache.
     const AT_ONCE: usize = 1 << 20;
 
     /// Records that a region is written, once.

@@ -27,7 +27,7 @@ pub fn block_bytes(bytes: usize) -> usize {
     words(bytes).saturating_mul(WORD)
 }
 
-/// A zeroed block for `bytes` bytes. The system provides its pages when they are first touched.
+/// Allocates a zeroed block for `bytes` bytes. The system provides its pages when they are first written or read.
 fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
     let block: Result<Box<[u64]>, ()> = bytemuck::allocation::try_zeroed_slice_box(words(bytes));
     let lacking = |()| DeviceError::OutOfMemory { bytes, used: 0, bound: MemoryBound::Machine };
@@ -36,8 +36,7 @@ fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
     Ok(block)
 }
 
-/// Foreign host memory that returns to its owner when it is dropped: pinned memory of a device, for
-/// example.
+/// Foreign host memory that returns to its owner when it is dropped: for example, pinned memory of a device.
 pub trait HostMemory: Send + Sync + fmt::Debug {
     /// The bytes; address and length never change.
     fn bytes(&self) -> &[u8];
@@ -63,7 +62,7 @@ enum BufferStorage {
 #[derive(Debug)]
 struct BufferBlock {
     storage: BufferStorage,
-    /// Its pool, and the bytes counted for it.
+    /// The buffer's pool, and the bytes counted there.
     pool: Option<(Arc<Pool>, usize)>,
 }
 
@@ -77,8 +76,8 @@ impl Drop for BufferBlock {
     }
 }
 
-/// A block of host memory, aligned to [`ALIGN`] bytes, or to its elements if it is external. The
-/// type of its elements is that of the view.
+/// A block of host memory, aligned to [`ALIGN`] bytes, or to its elements if it is external. Views determine the type
+/// of its elements.
 ///
 /// A clone shares the block; writing to a shared or external block copies it first.
 #[derive(Clone, Debug)]
@@ -126,7 +125,7 @@ impl HostBuffer {
         self.bytes == 0
     }
 
-    /// External memory, read in place. Memory for writing instead comes from `pool`.
+    /// A buffer of external memory, read in place. Memory for writes comes from `pool`.
     pub fn external(memory: External, pool: &Arc<Pool>) -> HostBuffer {
         let bytes = memory.bytes().len();
         HostBuffer {
@@ -143,8 +142,8 @@ impl HostBuffer {
         Arc::strong_count(&self.block) > 1 || matches!(self.block.storage, BufferStorage::External(_))
     }
 
-    /// Hands the memory over to the program: it no longer counts against the bound of its pool.
-    /// Returns `false`, and does nothing, if the memory is shared.
+    /// Transfers the memory to the program: it no longer counts against the bound of its pool. Does nothing and returns
+    /// `false` if the memory is shared.
     pub fn hand_over(&mut self) -> bool {
         if self.is_shared() {
             return false;
@@ -193,8 +192,8 @@ impl HostBuffer {
         }
     }
 
-    /// The bytes, for a caller that overwrites all of them: a shared block is replaced by another,
-    /// whose contents are unspecified.
+    /// The bytes, for a caller that overwrites all of them. A shared block is replaced by another with unspecified
+    /// contents.
     pub fn bytes_to_overwrite(&mut self) -> &mut [u8] {
         if self.is_shared() {
             *self = self.allocate_alike();

@@ -1,4 +1,4 @@
-//! External memory: read in place, and never written.
+//! External memory: read in place, never written.
 
 use std::any::Any;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use horus_base::dtype::Pixel;
 
-/// Keeps memory alive. Dropped, on any thread, once nothing reads the memory any more.
+/// Owner of external memory: keeps it alive. Dropped, on any thread, once nothing reads the memory any more.
 pub type Owner = Arc<dyn Any + Send + Sync>;
 
-/// Pixels in host memory outside Horus, valid and unchanged as long as its owner lives: a vector, a
-/// mapped file, an array of another language. `Image::from_external` reads them in place. They are
-/// never written: writes go to a copy.
+/// Pixels in host memory outside Horus: a vector, a mapped file, an array of another language. They are valid and
+/// unchanged as long as their owner lives. `Image::from_external` reads them in place. They are never written: writes
+/// go to a copy.
 ///
 /// ```
 /// # mod horus { pub use horus_core::host::external as types; }
@@ -32,7 +32,7 @@ unsafe impl Send for External {}
 unsafe impl Sync for External {}
 
 impl External {
-    /// The pixels of `owner`, as its `AsRef` returns them now; keeps `owner`.
+    /// The pixels that `AsRef` of `owner` returns now; keeps `owner` alive.
     pub fn of<T: Pixel, O: AsRef<[T]> + Send + Sync + 'static>(owner: O) -> External {
         let owner = Arc::new(owner);
         let pixels: &[T] = (*owner).as_ref();
@@ -40,20 +40,20 @@ impl External {
         External { at, bytes, owner }
     }
 
-    /// The `bytes` bytes from `at` on, kept alive by `owner`.
+    /// The `bytes` bytes from address `at`, kept alive by `owner`.
     ///
     /// # Safety
-    /// Until `owner` is dropped, the bytes are initialised and may be read on any thread, and
-    /// nothing writes to them while Horus reads: from the creation of the image until everything
-    /// recorded on it has been evaluated or dropped. `at` is not null.
+    /// Until `owner` is dropped, the bytes are initialised and may be read on any thread. Nothing writes to them while
+    /// Horus reads: from the creation of the image until everything recorded on it has been evaluated or dropped. `at`
+    /// is not null.
     pub unsafe fn new(at: *const u8, bytes: usize, owner: Owner) -> External {
         External { at, bytes, owner }
     }
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: as `new` requires; a slice borrowed from the owner lives as long as the owner,
-        // which is held.
+        // SAFETY: as `new` requires; a slice borrowed from the owner lives as long as the owner, which this value keeps
+        // alive.
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 
@@ -69,8 +69,8 @@ impl fmt::Debug for External {
     }
 }
 
-/// Pixels in GPU memory allocated by, or made available to, another library of this process: an
-/// address valid for kernels in the device's primary context.
+/// Pixels in GPU memory that another library of this process allocated or shares: an address valid for kernels in the
+/// device's primary context.
 #[derive(Clone)]
 pub struct DeviceArray {
     address: u64,
@@ -80,18 +80,17 @@ pub struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// The `bytes` bytes from `address` on, kept alive by `owner`. Work already enqueued in
-    /// `stream` (a CUDA stream; 1 and 2 denote the default streams) completes before their first
-    /// use.
+    /// The `bytes` bytes from `address`, kept alive by `owner`. Work already enqueued in `stream` (a CUDA stream; 1 and
+    /// 2 denote the default streams) completes before their first use.
     ///
     /// # Safety
-    /// As for [`External::new`], with memory of the device that receives it, and a stream that
-    /// outlives the receiving call. Writes by any other stream must have completed.
+    /// As for [`External::new`], with memory of the device that receives it and a stream that outlives the receiving
+    /// call. Writes by all other streams have completed.
     pub unsafe fn new(address: u64, bytes: usize, stream: Option<u64>, owner: Owner) -> DeviceArray {
         DeviceArray { address, bytes, stream, owner }
     }
 
-    /// Memory of one of Horus's devices, which knows its owner, for use in `stream`.
+    /// Memory of one of Horus's devices, which recognises its owner, for use in `stream`.
     pub fn ours(address: u64, bytes: usize, stream: Option<u64>, owner: Owner) -> DeviceArray {
         DeviceArray { address, bytes, stream, owner }
     }

@@ -56,8 +56,7 @@ impl StridedCopy {
             .map(move |r| (self.from + r * self.from_stride, self.to + r * self.to_stride, self.bytes))
     }
 
-    /// Returns `true` if the copy stays inside a source and a target of these lengths, and writes
-    /// no byte twice.
+    /// Returns `true` if the copy stays inside a source and a target of these lengths and writes no byte twice.
     pub fn fits(self, source: usize, target: usize) -> bool {
         let end = |at: usize, stride: usize| {
             stride.checked_mul(self.rows.saturating_sub(1))?.checked_add(at)?.checked_add(self.bytes)

@@ -6,13 +6,13 @@ const LARGE: usize = 4 << 20;
 #[cfg(target_os = "linux")]
 const PAGE: usize = 64 << 10;
 
-/// Lets the allocator of the process give freed blocks of a MiB and more back to the system. By itself that of glibc keeps blocks of
-/// up to 32 MiB, once one was freed, in a heap with gaps, where they take memory beside what is counted.
+/// Configures the process's allocator to return freed blocks of a MiB and more to the system. By default glibc, once a
+/// block of up to 32 MiB was freed, allocates such blocks in a heap with gaps, which use memory that is not counted.
 pub(crate) fn return_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         const LARGE: libc::c_int = 1 << 20;
-        // SAFETY: sets two numbers under the allocator's lock; blocks that are in use stay as they are.
+        // SAFETY: sets two numbers under the allocator's lock; blocks in use do not change.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
             libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
@@ -20,9 +20,8 @@ pub(crate) fn return_large_blocks() {
     }
 }
 
-/// Requests large pages for a block that has not been touched yet: a page fault for every 2 MiB
-/// instead of every 4 KiB makes the first write to an image three times faster. Systems that do not
-/// know the request ignore it.
+/// Requests large pages for a block that has not been written yet. A page fault for every 2 MiB instead of every 4 KiB
+/// makes the first write to an image three times faster. Systems without this request ignore it.
 pub(crate) fn prefer_large(memory: *const u8, bytes: usize) {
     if bytes < LARGE {
         return;

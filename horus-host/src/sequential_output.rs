@@ -1,4 +1,4 @@
-//! Memory to be written sequentially: a vector's spare capacity, or a program's buffer for results.
+//! Output memory that is written sequentially: spare capacity of a vector, or a program's result buffer.
 
 use std::any::TypeId;
 use std::collections::TryReserveError;
@@ -13,48 +13,46 @@ use super::workers::{SHARE, Workers};
 use horus_base::dtype::Pixel;
 use horus_base::error::{DeviceError, MemoryBound};
 
-/// The smallest page size of any system: touching a byte in each page faults in the whole block.
+/// The smallest page size of any system: writing one byte of each page faults in the whole block.
 const PAGE: usize = 4 << 10;
-/// Bytes faulted in by one thread at a time: a large page. Smaller blocks are not worth a second
-/// thread.
+/// Bytes that one thread faults in at a time: a large page. Smaller blocks are not worth a second thread.
 const LARGE: usize = 2 << 20;
 
-/// Bytes written in order, possibly uninitialised before.
+/// Bytes written in order; they may be uninitialised before.
 #[derive(Debug)]
 pub struct SequentialOutput<'a> {
     at: *mut u8,
     len: usize,
     written: usize,
-    /// Type of the foreign memory that holds it, if any.
+    /// Type of the foreign memory that contains the bytes, if any.
     kind: Option<TypeId>,
     memory: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: it stands for a `&mut [u8]`, or a `&mut [MaybeUninit<u8>]`; both are `Send`.
+// SAFETY: stands for a `&mut [u8]` or a `&mut [MaybeUninit<u8>]`; both are `Send`.
 unsafe impl Send for SequentialOutput<'_> {}
-// SAFETY: a shared reference gives its length, and its address to code known to be the only writer.
+// SAFETY: a shared reference gives the length, and the address only to code that is the only writer.
 unsafe impl Sync for SequentialOutput<'_> {}
 
 impl<'a> SequentialOutput<'a> {
-    /// Over initialised bytes.
+    /// Output over initialised bytes.
     pub fn over(bytes: &'a mut [u8]) -> SequentialOutput<'a> {
         SequentialOutput { at: bytes.as_mut_ptr(), len: bytes.len(), written: 0, kind: None, memory: PhantomData }
     }
 
-    /// Over a buffer, made exclusive: if it is shared, over a replacement.
+    /// Output over a buffer, which is made exclusive: a shared buffer is replaced.
     pub fn in_buffer(buffer: &'a mut HostBuffer) -> SequentialOutput<'a> {
         buffer.bytes_to_overwrite();
         let kind = buffer.adopted().map(|memory| memory.as_any().type_id());
         SequentialOutput { kind, ..SequentialOutput::over(buffer.bytes_mut()) }
     }
 
-    /// Returns `true` if it lies in foreign memory of type `M`, which its owner provided as a
-    /// buffer.
+    /// Returns `true` if the bytes are in foreign memory of type `M`, which its owner provided as a buffer.
     pub fn lies_in<M: HostMemory + 'static>(&self) -> bool {
         self.kind == Some(TypeId::of::<M>())
     }
 
-    /// Over pixels that may be uninitialised.
+    /// Output over pixels that may be uninitialised.
     fn of<T: Pixel>(room: &'a mut [MaybeUninit<T>]) -> SequentialOutput<'a> {
         SequentialOutput {
             at: room.as_mut_ptr().cast(),
@@ -70,8 +68,7 @@ impl<'a> SequentialOutput<'a> {
         self.len - self.written
     }
 
-    /// The next `bytes` bytes, to be written separately; they count here after a call of
-    /// [`SequentialOutput::advance`].
+    /// The next `bytes` bytes, to be written separately. They count as written after [`SequentialOutput::advance`].
     ///
     /// # Panics
     /// If fewer bytes are left.
@@ -90,11 +87,11 @@ impl<'a> SequentialOutput<'a> {
         (0..self.remaining().div_ceil(bytes)).map(part).collect()
     }
 
-    /// Writes the next bytes in consecutive parts of these lengths: `write` receives all parts,
-    /// possibly for several threads, and fills each of them.
+    /// Writes the next bytes in consecutive parts of these lengths. `write` receives all parts, possibly for several
+    /// threads, and fills each.
     ///
     /// # Errors
-    /// Those of `write`; [`DeviceError::Internal`] if a part is not full.
+    /// Errors of `write`; [`DeviceError::Internal`] if a part is not full.
     ///
     /// # Panics
     /// If fewer bytes are left.
@@ -114,7 +111,7 @@ impl<'a> SequentialOutput<'a> {
         let mut parts: Vec<SequentialOutput<'_>> = lengths.iter().map(part).collect();
         let places: Vec<*mut u8> = parts.iter().map(|p| p.at).collect();
         write(&mut parts)?;
-        // Each part is the original one, not a replacement.
+        // No part may have been replaced by another.
         if parts.iter().zip(places).any(|(part, place)| part.remaining() > 0 || part.at != place) {
             return Err(DeviceError::Internal("a part of what is to be written is missing".into()));
         }
@@ -127,8 +124,7 @@ impl<'a> SequentialOutput<'a> {
         self.at.wrapping_add(self.written)
     }
 
-    /// Address of the next byte. Up to [`SequentialOutput::remaining`] bytes may be written there, but none may be
-    /// read.
+    /// Address of the next byte. Up to [`SequentialOutput::remaining`] bytes may be written there; none may be read.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.at.wrapping_add(self.written)
     }
@@ -163,8 +159,8 @@ impl<'a> SequentialOutput<'a> {
         self.written += bytes.len();
     }
 
-    /// Faults in the remaining memory, by all workers: for fresh memory, while its contents are
-    /// being computed. May overwrite previous contents.
+    /// Faults in the remaining memory with all workers: for fresh memory, while its contents are computed. May
+    /// overwrite previous contents.
     pub fn fault(&mut self, workers: &Workers) {
         let left = self.remaining();
         if left < 2 * LARGE || workers.threads() == 1 {
@@ -172,8 +168,7 @@ impl<'a> SequentialOutput<'a> {
         }
         let touch = |part: &mut [MaybeUninit<u8>]| {
             for byte in part.iter_mut().step_by(PAGE) {
-                // SAFETY: a valid place to write to. Volatile, as the store would otherwise be
-                // removed.
+                // SAFETY: a valid place to write to. Volatile, because the compiler would remove an ordinary store.
                 unsafe { byte.as_mut_ptr().write_volatile(0) };
             }
         };
@@ -184,8 +179,7 @@ impl<'a> SequentialOutput<'a> {
     /// The next `bytes` bytes.
     fn ahead(&mut self, bytes: usize) -> &mut [MaybeUninit<u8>] {
         debug_assert!(bytes <= self.remaining());
-        // SAFETY: inside the memory that this was made over, which is borrowed mutably as long as
-        // `self`.
+        // SAFETY: inside the memory of this output, which is mutably borrowed as long as `self`.
         unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), bytes) }
     }
 }
@@ -211,15 +205,15 @@ impl<T: Pixel> Unwritten<T> {
         Ok(Unwritten { values, len })
     }
 
-    /// Faults in the memory by all workers.
+    /// Faults in the memory with all workers.
     pub fn fault(&mut self, workers: &Workers) {
         SequentialOutput::of(&mut self.values.spare_capacity_mut()[..self.len]).fault(workers);
     }
 
-    /// The vector, filled by `write`.
+    /// Fills the vector with `write` and returns it.
     ///
     /// # Errors
-    /// Those of `write`; [`DeviceError::Internal`] if it has not written all bytes.
+    /// Errors of `write`; [`DeviceError::Internal`] if it has not written all bytes.
     pub fn written(
         mut self,
         write: impl FnOnce(&mut SequentialOutput<'_>) -> Result<(), DeviceError>,

@@ -3,12 +3,10 @@
 /// Store instructions of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stores {
-    /// Ordinary stores: the target's lines are read into a cache and written there. For data that
-    /// is read again soon.
+    /// Ordinary stores: the target's lines are read into a cache and written there. For data that is soon read again.
     Cached,
-    /// Non-temporal stores: the target's lines are not read first, which saves a third of the
-    /// traffic of a large copy. For memory larger than the caches. Processors without such stores
-    /// use ordinary ones.
+    /// Non-temporal stores: the target's lines are not read first, which saves a third of the traffic of a large copy.
+    /// For memory larger than the caches. Processors without such stores use ordinary ones.
     Streamed,
 }
 
@@ -18,9 +16,9 @@ pub enum Stores {
 /// As [`std::ptr::copy_nonoverlapping`].
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize, stores: Stores) {
     match stores {
-        // SAFETY: the caller's promise.
+        // SAFETY: promised by the caller.
         Stores::Streamed => unsafe { streamed(from, to, bytes) },
-        // SAFETY: the caller's promise.
+        // SAFETY: promised by the caller.
         Stores::Cached => unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) },
     }
 }
@@ -34,9 +32,9 @@ unsafe fn streamed(from: *const u8, to: *mut u8, bytes: usize) {
     let head = to.align_offset(LINE).min(bytes);
     let lines = (bytes - head) / LINE;
     let tail = head + lines * LINE;
-    // SAFETY: the caller's promise, of parts of both; every processor of this kind has SSE2. Lines
-    // are aligned in the target. The fence precedes any notification that the bytes have arrived,
-    // as these stores are weakly ordered.
+    // SAFETY: the caller's promise, for parts of both ranges; every processor of this kind has SSE2. Lines are aligned
+    // in the target. These stores are weakly ordered, so the fence precedes any notification that the bytes have
+    // arrived.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, head);
         let (source, target): (*const __m128i, *mut __m128i) = (from.add(head).cast(), to.add(head).cast());
@@ -51,7 +49,7 @@ unsafe fn streamed(from: *const u8, to: *mut u8, bytes: usize) {
 
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn streamed(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: promised by the caller.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
 }
 

@@ -1,12 +1,12 @@
-//! The standard output of the process, as it was when this code was loaded.
+//! The state of the process's standard output when this code was loaded.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Returns `true` if the process was started with a closed standard output (`>&-`), or had closed it when it loaded a
-/// library with this code. The standard library opens the null device in its place before `main` of a Rust program, where
-/// what is written is lost without an error. (Known on Linux only.)
+/// Returns `true` if standard output was closed when the process started (`>&-`), or when it loaded a library with this
+/// code. The Rust standard library opens the null device instead before `main`, and output is then lost without an
+/// error. (Detected on Linux only.)
 pub fn stdout_was_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }

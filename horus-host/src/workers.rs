@@ -12,16 +12,15 @@ use super::sequential_output::SequentialOutput;
 use super::stores::{self, Stores};
 use horus_base::error::Error;
 
-/// Upper limit of threads, above the processor count of any machine: a larger request is a mistake
-/// and would exhaust the system.
+/// Upper limit of threads, above the processor count of any machine. A larger request is a mistake and would exhaust
+/// the system.
 const MOST_THREADS: usize = 4096;
-/// Minimum bytes copied by one thread: with 1 and 4 MiB, transfers of images from host to GPU and
-/// back took longer (16 threads).
+/// Minimum bytes copied by one thread. With 1 and 4 MiB, transfers between host and GPU took longer (16 threads).
 pub(super) const SHARE: usize = 256 << 10;
-/// Minimum bytes of a chunk copied by one thread, once the threads are awake.
+/// Minimum bytes of a chunk that one thread copies once the threads are awake.
 const LEAST: usize = 64 << 10;
 
-/// A pool of threads; a single thread is the caller's.
+/// A pool of threads. A pool of one is the calling thread.
 #[derive(Debug, Default)]
 pub struct Workers(Option<ThreadPool>);
 
@@ -54,7 +53,7 @@ impl Workers {
         self.0.as_ref().map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// Runs `work` in the pool, where it may use rayon, and waits for it.
+    /// Runs `work` in the pool and waits for it. `work` may use rayon.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match &self.0 {
             Some(pool) => run_on(pool, work),
@@ -62,7 +61,7 @@ impl Workers {
         }
     }
 
-    /// Sets all bytes to 0, by all threads: for fresh memory, each takes its share of page faults.
+    /// Sets all bytes to 0 with all threads. In fresh memory, each thread takes its share of the page faults.
     pub fn clear(&self, bytes: &mut [u8]) {
         let share = (bytes.len() / self.threads()).max(SHARE);
         if self.threads() > 1 && bytes.len() >= 2 * SHARE {
@@ -89,8 +88,8 @@ impl Workers {
         self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
     }
 
-    /// Calls `work` with each item until one fails, started in order, on all free threads. A thread
-    /// keeps one state for all its items, such as a reused buffer.
+    /// Calls `work` with each item until one fails, started in order, on all free threads. A thread reuses one state,
+    /// such as a buffer, for all its items.
     ///
     /// # Errors
     /// An error returned by `work`.
@@ -102,8 +101,7 @@ impl Workers {
         self.each_by(usize::MAX, items, work)
     }
 
-    /// [`Workers::each`] on at most `most` threads, for work with limited concurrency in the
-    /// system.
+    /// [`Workers::each`] on at most `most` threads, for work that the system does not run faster on more.
     ///
     /// # Errors
     /// As [`Workers::each`].
@@ -136,11 +134,11 @@ impl Workers {
         left.into_inner().unwrap_or_else(PoisonError::into_inner).1.map_or(Ok(()), Err)
     }
 
-    /// Copies chunks in order, each by all threads together, so that the first are complete early:
-    /// the last thread of each calls `done` with its index.
+    /// Copies chunks in order, each with all threads, so that the first are complete early. The last thread of each
+    /// chunk calls `done` with its index.
     ///
-    /// The threads synchronise once for all chunks instead of once per chunk: tens of microseconds,
-    /// the time to copy a megabyte.
+    /// The threads synchronise once for all chunks. Once per chunk would cost tens of microseconds, the time to copy a
+    /// megabyte.
     ///
     /// # Panics
     /// If the lengths of a source and its target differ.
@@ -155,19 +153,17 @@ impl Workers {
             RawCopy { from: from.as_ptr(), to: to.as_ptr(), bytes: from.len() }
         };
         let raw: Vec<RawCopy> = chunks.iter().map(raw).collect();
-        // SAFETY: the chunks are complete, and targets are borrowed mutably, so that nothing else
-        // writes there.
+        // SAFETY: the chunks are complete, and targets are mutably borrowed: nothing else writes there.
         unsafe { self.copy_arriving(&raw, stores, |_| true, done) };
     }
 
-    /// [`Workers::copy_in_turn`] of chunks that may still be in transfer: `arrived` waits for the
-    /// chunk of this index and returns `true` if it has arrived; otherwise the chunk is neither
-    /// copied nor reported. All threads call it, for the chunks in order.
+    /// [`Workers::copy_in_turn`] for chunks that may still be in transfer. `arrived` waits for the chunk of this index
+    /// and returns `true` if it has arrived; otherwise the chunk is neither copied nor reported. All threads call
+    /// `arrived` for the chunks in order.
     ///
     /// # Safety
-    /// After `arrived` returned `true`, a chunk may be read until `done` is called for it, and
-    /// nothing writes to it. Targets are writable, do not overlap, and nothing else reads or writes
-    /// them.
+    /// After `arrived` returned `true`, a chunk may be read until `done` is called for it, and nothing writes to it.
+    /// Targets are writable and do not overlap. Nothing else reads or writes them.
     pub unsafe fn copy_arriving(
         &self,
         chunks: &[RawCopy],
@@ -201,7 +197,7 @@ impl Workers {
         });
     }
 
-    /// Copies bytes, after the jobs that other threads have submitted to these workers.
+    /// Copies bytes after the jobs that other threads have submitted to these workers.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -210,7 +206,7 @@ impl Workers {
         self.copy_pieces(from, to, &[StridedCopy::run(0, 0, from.len())]);
     }
 
-    /// Copies pieces, which do not overlap in the target.
+    /// Copies pieces that do not overlap in the target.
     ///
     /// # Panics
     /// If one reaches beyond the source or the target.
@@ -250,7 +246,7 @@ fn copy_rows(from: &[u8], to: &mut [u8], piece: StridedCopy) {
     piece.runs().for_each(|(a, b, bytes)| to[b..b + bytes].copy_from_slice(&from[a..a + bytes]));
 }
 
-/// A piece in parts of about `share` bytes.
+/// Divides a piece into parts of about `share` bytes.
 fn shares(piece: StridedCopy, share: usize) -> impl Iterator<Item = StridedCopy> {
     let together = piece.rows > 0 && piece.bytes == piece.from_stride && piece.bytes == piece.to_stride;
     // Rows that are contiguous on both sides may be cut anywhere.
@@ -264,7 +260,7 @@ fn shares(piece: StridedCopy, share: usize) -> impl Iterator<Item = StridedCopy>
     })
 }
 
-/// Divides the target, a part for each piece; `None` if pieces interlace.
+/// Divides the target into a part for each piece; `None` if pieces interlace.
 fn divided(mut target: &mut [u8], mut pieces: Vec<StridedCopy>) -> Option<Vec<(&mut [u8], StridedCopy)>> {
     pieces.retain(|p| p.bytes > 0 && p.rows > 0);
     pieces.sort_unstable_by_key(|p| p.to);
@@ -281,9 +277,8 @@ fn divided(mut target: &mut [u8], mut pieces: Vec<StridedCopy>) -> Option<Vec<(&
 
 /// Runs `work` on a worker of `pool` and waits for it.
 ///
-/// [`ThreadPool::install`] does not suffice for a caller that is a worker of another pool: while it
-/// waits, it runs other jobs of its own pool, which may wait for the session that this one keeps
-/// locked.
+/// [`ThreadPool::install`] does not suffice for a caller that is a worker of another pool. While it waits, it runs
+/// other jobs of its own pool, which may wait for the session that this caller has locked.
 fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
     if rayon::current_thread_index().is_none() || pool.current_thread_index().is_some() {
         return pool.install(work);
@@ -296,7 +291,7 @@ fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
     let job: Box<dyn FnOnce() + Send + 'static> = unsafe { std::mem::transmute(job) };
     pool.spawn(move || {
         job();
-        // That the channel closes would tell of its end, too, but not make its result visible.
+        // Closing the channel would also signal the end, but would not make the result visible.
         let _ = done.send(());
     });
     let _ = finished.recv();

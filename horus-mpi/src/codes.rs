@@ -1,4 +1,4 @@
-//! Return codes, converted to errors that name the call.
+//! Converts return codes to errors that name the call.
 
 use std::ffi::c_int;
 
@@ -8,7 +8,7 @@ use mpi::ffi;
 /// At least `MPI_MAX_ERROR_STRING` of any implementation (256 in Open MPI, 512 in MPICH).
 const LONGEST: usize = 8192;
 
-/// The result of a call.
+/// Converts the return code of a call to a result.
 pub(crate) fn check(call: &str, code: c_int) -> Result<(), CommError> {
     if succeeded(code) { Ok(()) } else { Err(CommError(format!("{call}: {}", text(code)))) }
 }
@@ -17,7 +17,7 @@ pub(crate) fn succeeded(code: c_int) -> bool {
     code == ffi::MPI_SUCCESS as c_int
 }
 
-/// MPI's own words for a code.
+/// MPI's text for a return code.
 pub(crate) fn text(code: c_int) -> String {
     let mut bytes = [0u8; LONGEST];
     let mut length: c_int = 0;

@@ -8,7 +8,7 @@ use mpi::ffi;
 use crate::codes::{check, int, succeeded, text};
 use crate::world::{World, gather};
 
-/// Most bytes of one MPI call: counts are 32-bit integers.
+/// Maximum bytes of one MPI call, because counts are 32-bit integers.
 const PIECE: usize = 1 << 30;
 /// Bytes that rank 0 gathers at a time for a sum.
 const GATHERED: usize = 1 << 26;
@@ -17,8 +17,8 @@ const TAG: c_int = 1;
 
 /// The ranks of an MPI job.
 ///
-/// If the last session on it is dropped in a panic, the job is aborted, because the other ranks
-/// would wait for this one.
+/// If the last session on this communicator is dropped in a panic, the job is aborted, because the
+/// other ranks would wait for this one.
 pub struct MpiComm {
     world: &'static World,
     piece: usize,
@@ -30,7 +30,7 @@ impl MpiComm {
     }
 
     /// Splits messages into pieces of `bytes` (at least 1, at most the default of 1 GiB). All ranks
-    /// must use the same.
+    /// must use the same value.
     #[must_use]
     pub fn with_pieces_of(mut self, bytes: usize) -> MpiComm {
         self.piece = bytes.clamp(1, PIECE);
@@ -68,7 +68,7 @@ impl Drop for MpiComm {
 struct MpiRequests<'a> {
     world: &'static World,
     requests: Vec<ffi::MPI_Request>,
-    /// For each request, the rank it receives from and the expected bytes; `None` for a send.
+    /// For each request, the rank that it receives from and the expected bytes; `None` for a send.
     receives: Vec<Option<(usize, usize)>>,
     buffers: std::marker::PhantomData<&'a mut [u8]>,
 }
@@ -115,8 +115,8 @@ impl<'a> MpiRequests<'a> {
 
     /// Waits until all messages have arrived.
     ///
-    /// It polls for completed ones in a loop, as MPI_Waitall does internally: that of Open MPI 4.1
-    /// may spin for ever on a message longer than its buffer.
+    /// It polls for completed messages in a loop, as MPI_Waitall does internally, because
+    /// MPI_Waitall of Open MPI 4.1 may spin for ever on a message longer than its buffer.
     fn wait(&mut self) -> Result<(), CommError> {
         let count = int(self.requests.len())?;
         let mut indices = vec![0; self.requests.len()];
@@ -129,8 +129,8 @@ impl<'a> MpiRequests<'a> {
             // SAFETY: the arrays have `count` elements, and the buffers of the requests are
             // borrowed for `'a`.
             let code = unsafe { ffi::MPI_Testsome(count, requests, &raw mut done, indices.as_mut_ptr(), statuses_at) };
-            // A negative number means that no request is active, which cannot happen while some are
-            // left.
+            // A negative number means that no request is active, which cannot happen while requests
+            // are left.
             let (done, inactive) = (usize::try_from(done).unwrap_or(0), done < 0);
             let arrived = indices.iter().zip(&statuses).take(done);
             let arrived = arrived.map(|(i, status)| (&self.receives[usize::try_from(*i).unwrap_or(0)], status));
@@ -153,7 +153,7 @@ impl<'a> MpiRequests<'a> {
             left -= done;
             if done == 0 {
                 if World::is_aborting() {
-                    // The thread that ends the job needs the turn.
+                    // The thread that ends the job needs the lock.
                     return Err(CommError("another thread ended the job".into()));
                 }
                 std::thread::yield_now();
@@ -180,9 +180,9 @@ impl<'a> MpiRequests<'a> {
     }
 }
 
-/// An exchange under way, with its buffers.
+/// An exchange in flight, with its buffers.
 struct MpiExchange {
-    /// They use the buffers below.
+    /// The requests use the buffers below.
     requests: MpiRequests<'static>,
     sends: Vec<Parcel>,
     receives: Vec<Parcel>,
@@ -224,8 +224,8 @@ impl PendingExchange for MpiExchange {
 }
 
 impl Drop for MpiExchange {
-    /// MPI may still access the buffers of messages under way, so they are leaked. An exchange is
-    /// left unfinished only after a failure, which ends the job.
+    /// Leaks the buffers, because MPI may still access them. An exchange is unfinished only after a
+    /// failure, which ends the job.
     fn drop(&mut self) {
         if self.requests.is_pending() {
             std::mem::forget((std::mem::take(&mut self.sends), std::mem::take(&mut self.receives)));
@@ -233,8 +233,8 @@ impl Drop for MpiExchange {
     }
 }
 
-/// Returns `true` if the code of one of many requests is not a failure of its own: done, or pending
-/// when another one failed.
+/// Returns `true` if the code of one of many requests is not its own failure: done, or pending when
+/// another request failed.
 fn is_not_own_failure(code: c_int) -> bool {
     succeeded(code) || code == ffi::MPI_ERR_PENDING as c_int
 }
@@ -278,7 +278,7 @@ impl Communicator for MpiComm {
             sends.iter().try_for_each(|(to, bytes)| bytes.chunks(self.piece).try_for_each(|p| requests.send(*to, p)))
         });
         match sent.and_then(|()| requests.wait()) {
-            // The buffers of messages under way must stay valid, so the job ends here.
+            // The buffers of messages in flight must stay valid, so the job ends here.
             Err(e) if requests.is_pending() => {
                 drop(turn); // aborting takes the lock itself
                 self.world.abort(&format!("exchange: {e}"))
@@ -310,8 +310,8 @@ impl Communicator for MpiComm {
             if self.world.rank == 0 {
                 all.resize(part.len() * size, 0.0f64);
             }
-            // SAFETY: on rank 0 there is room for the values of all ranks; elsewhere the target is
-            // not looked at.
+            // SAFETY: on rank 0 the target holds the values of all ranks; on other ranks it is not
+            // accessed.
             let code = unsafe {
                 let (from, to, double) = (part.as_ptr().cast(), all.as_mut_ptr().cast(), ffi::RSMPI_DOUBLE);
                 ffi::MPI_Gather(from, count, double, to, count, double, 0, self.world.comm)

@@ -1,7 +1,7 @@
-//! The end of a process that other ranks wait for.
+//! Ends a process that other ranks wait for.
 
-/// Ends this process by a signal that no handler catches, as launchers then end the others. Of SIGABRT Open MPI prints where in the
-/// library it was raised.
+/// Ends this process by a signal that no handler catches, so that launchers end the other
+/// processes. SIGABRT is not used, because Open MPI prints where it was raised.
 pub fn kill() -> ! {
     // SAFETY: a signal to this process.
     #[cfg(unix)]

@@ -1,24 +1,25 @@
-//! Notices ranks of this node that were stopped (`SIGSTOP`).
+//! Detects ranks of this node that were stopped (`SIGSTOP`).
 //!
-//! MPI and its launcher notice a process that ends, not one that is stopped: the others would wait
-//! for it forever, from `MPI_Init` on. So each rank looks at the next one of its node, which is a
-//! process of the same program and the same parent. A job that is suspended as a whole, by
-//! `SIGTSTP` to `mpirun` or by a scheduler, is not affected: nobody looks meanwhile.
+//! MPI and its launcher notice a process that ends, but not one that is stopped: other ranks would
+//! wait for it forever, from `MPI_Init` on. Each rank therefore checks the next rank of its node, a
+//! process of the same program and parent. A job that is suspended as a whole, by `SIGTSTP` to
+//! `mpirun` or by a scheduler, is not affected, because no rank checks meanwhile.
 
 use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// Time between two looks.
+/// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Looks in a row that find the same stop: the ranks of a suspended job do not continue at once.
+/// Number of consecutive checks that find the same stop. The ranks of a suspended job do not all
+/// continue at once.
 const LOOKS: usize = 4;
 
-/// Begins to watch, in a thread of its own. `joined` returns `true` once all ranks are there, and
-/// `end` ends them all with this reason.
+/// Starts a thread that checks. `joined` returns `true` once all ranks have joined; `end` ends all
+/// ranks with a reason.
 ///
 /// # Errors
-/// If there can be no thread.
+/// If the thread cannot start.
 pub fn begin(joined: fn() -> bool, end: fn(&str)) -> io::Result<()> {
     std::thread::Builder::new().name("horus-watch".into()).spawn(move || watch(joined, end)).map(drop)
 }
@@ -29,7 +30,7 @@ fn watch(joined: fn() -> bool, end: fn(&str)) {
     let (mut last, mut same) = (None, 0);
     loop {
         std::thread::sleep(PAUSE);
-        // All ranks are there once MPI is initialised.
+        // All ranks have joined once MPI is initialised.
         if !all {
             all = joined();
             next = neighbour(me);
@@ -43,8 +44,8 @@ fn watch(joined: fn() -> bool, end: fn(&str)) {
     }
 }
 
-/// The process after `me` among those of its parent that run its program, in a circle: each has one
-/// that looks at it, so that one message tells of it.
+/// The process after `me`, cyclically, among its parent's processes of the same program. Each
+/// process is checked by exactly one, so one message reports a stop.
 fn neighbour(me: u32) -> Option<u32> {
     let program = fs::read_link("/proc/self/exe").ok()?;
     let parent = parent_of(me)?;
@@ -67,8 +68,9 @@ fn parent_of(process: u32) -> Option<u32> {
     status(process, "PPid:")?.parse().ok()
 }
 
-/// A number of the present stop of a process; `None` if it is not stopped, or by a debugger.
+/// A number that identifies the current stop of a process; `None` if the process is not stopped, or
+/// is stopped by a debugger.
 fn stopped(process: u32) -> Option<u64> {
-    // A process that is continued and stopped again has given up the processor once more.
+    // A process that continues and stops again has had another context switch.
     status(process, "State:")?.starts_with('T').then(|| status(process, "voluntary_ctxt_switches:"))??.parse().ok()
 }

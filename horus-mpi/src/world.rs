@@ -14,11 +14,11 @@ use mpi::ffi;
 use crate::codes::{check, int};
 use crate::comm::MpiComm;
 
-/// Time for which other ranks wait for rank 0 to print an error common to all.
+/// Time that other ranks wait for rank 0 to print an error common to all.
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// Time for which an abort waits for the lock on MPI. Other threads of the process that also abort
-/// wait longer, so that they do not end it first.
+/// Time that an abort waits for the lock on MPI. Other threads that also abort wait longer, so that
+/// they do not end the process first.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Properties of the ranks, and Horus's own communicator.
@@ -30,7 +30,7 @@ pub(crate) struct World {
     /// The only thread that may call MPI, if MPI requires that.
     thread: Option<ThreadId>,
     mpi_lock: Mutex<()>,
-    /// Turns of sessions that evaluate beside the program.
+    /// The order in which the sessions of this process communicate.
     pub(crate) session_order: CommunicationOrder,
 }
 
@@ -44,8 +44,8 @@ static WORLD: OnceLock<Result<World, CommError>> = OnceLock::new();
 /// `true` once `MPI_Abort` is about to end this process.
 static ABORTING: AtomicBool = AtomicBool::new(false);
 
-/// Initialises MPI and joins the other ranks (this rank alone, if no launcher started the process).
-/// Collective; joining again returns the same ranks.
+/// Initialises MPI and joins the other ranks; this rank is alone if no launcher started the
+/// process. Collective. Joining again returns the same ranks.
 ///
 /// # Errors
 /// If MPI cannot be used.
@@ -104,7 +104,7 @@ impl World {
         self.thread.is_none()
     }
 
-    /// The lock for calls of MPI.
+    /// Takes the lock for calls of MPI.
     pub(crate) fn lock_mpi(&self) -> Result<MutexGuard<'_, ()>, CommError> {
         if self.thread.is_some_and(|t| t != std::thread::current().id()) {
             let why = "this MPI library may only be called from the thread that initialised it: use the session there";
@@ -113,7 +113,7 @@ impl World {
         Ok(self.mpi_lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns `true` if this process is about to end: calls that wait for other ranks then release
+    /// Returns `true` if this process is about to end. Calls that wait for other ranks then release
     /// the lock.
     pub(crate) fn is_aborting() -> bool {
         ABORTING.load(Ordering::Relaxed)
@@ -125,7 +125,7 @@ impl World {
         matches!(WORLD.get(), Some(Ok(_)))
     }
 
-    /// Prints the reason and ends all processes, also those that have not joined yet.
+    /// Prints the reason and ends all processes, including those that have not joined yet.
     #[cfg(target_os = "linux")]
     fn end(message: &str) {
         if let Some(Ok(world)) = WORLD.get() {
@@ -135,7 +135,7 @@ impl World {
         crate::kill();
     }
 
-    /// The lock for calls of MPI, if it becomes free soon.
+    /// Takes the lock for calls of MPI, if it becomes free soon.
     fn try_lock_mpi(&self) -> Option<MutexGuard<'_, ()>> {
         if self.thread.is_some_and(|t| t != std::thread::current().id()) {
             return None;
@@ -155,11 +155,11 @@ impl World {
     ///
     /// At MPI_THREAD_SERIALIZED, MPI_Abort may not be called while another thread is inside MPI. A
     /// thread that waits for messages notices that the process is ending, and releases the lock. A
-    /// thread inside a collective call does not return before the other ranks join, which may never
-    /// happen: waiting for it could hang, and calling MPI beside it may corrupt or lock shared
-    /// state. In that case the process ends without MPI. The launcher sees a process killed by a
-    /// signal, without MPI_Finalize, and ends the others: mpirun of Open MPI and MPICH, and srun do
-    /// so.
+    /// thread inside a collective call does not return before the other ranks join the call, which
+    /// may never happen. Waiting for this thread could hang, and concurrent calls of MPI may
+    /// corrupt or lock shared state, so the process then ends without MPI. The launcher (mpirun of
+    /// Open MPI and MPICH, srun) sees a process killed by a signal, without MPI_Finalize, and ends
+    /// the others.
     pub(crate) fn abort(&self, message: &str) -> ! {
         if ABORTING.swap(true, Ordering::SeqCst) {
             // Another thread of this process is aborting, or MPI_Abort ran the handlers of
@@ -174,8 +174,8 @@ impl World {
         horus_core::warning::print(format_args!("error: {me}{}", message.strip_prefix(&me).unwrap_or(message)));
         match self.try_lock_mpi() {
             Some(_turn) => {
-                // SAFETY: the communicator is valid: it is freed after the last chance to get here.
-                // It is our turn.
+                // SAFETY: the communicator is valid: it is freed after the last possible abort.
+                // This thread has the lock.
                 let code = unsafe { ffi::MPI_Abort(self.comm, 1) };
                 horus_core::warning::print(format_args!("error: {me}MPI_Abort: {}", crate::codes::text(code)));
             }
@@ -226,14 +226,14 @@ unsafe fn rank_and_size(comm: ffi::MPI_Comm) -> Result<(usize, usize), CommError
     Ok((rank as usize, size as usize))
 }
 
-/// One word of each of the `size` ranks of `comm`.
+/// Gathers one word from each of the `size` ranks of `comm`.
 ///
 /// # Safety
 /// MPI must be initialised and `comm` valid, with `size` ranks.
 pub(crate) unsafe fn gather(comm: ffi::MPI_Comm, size: usize, value: u64) -> Result<Vec<u64>, CommError> {
     let mut values = vec![0u64; size];
     int(size)?;
-    // SAFETY: by the caller's promise there is room for one word of each rank.
+    // SAFETY: the buffer holds one word for each rank, because the caller promises their number.
     let code = unsafe {
         let word = ffi::RSMPI_UINT64_T;
         ffi::MPI_Allgather((&raw const value).cast(), 1, word, values.as_mut_ptr().cast(), 1, word, comm)
@@ -242,8 +242,8 @@ pub(crate) unsafe fn gather(comm: ffi::MPI_Comm, size: usize, value: u64) -> Res
     Ok(values)
 }
 
-/// Finalises MPI at the end of the process, after a last collective call: a rank that ends while
-/// others evaluate must not leave them waiting.
+/// Finalises MPI at the end of the process, after a last collective call, so that a rank that ends
+/// early does not leave others waiting.
 extern "C" fn leave() {
     if ABORTING.load(Ordering::SeqCst) {
         return;
@@ -255,14 +255,14 @@ extern "C" fn leave() {
     if asked.is_err() || done != 0 {
         return;
     }
-    // Evaluations started by sessions that are never closed come first: ranks communicate in one
-    // order.
+    // Evaluations started by sessions that are never closed come first, because ranks communicate
+    // in one order.
     world.session_order.wait();
     if let Err(e) = agree_on(&MpiComm::of(world), "the end of the program") {
         world.abort(&e.to_string());
     }
     let mut comm = world.comm;
-    // SAFETY: MPI is initialised and not finalised; no message is under way, and nobody uses the
+    // SAFETY: MPI is initialised and not finalised; no message is in flight, and nothing uses the
     // communicator after this.
     let left = unsafe {
         check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut comm))

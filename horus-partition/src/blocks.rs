@@ -1,4 +1,4 @@
-//! Blocks with sea, and the points that they exchange.
+//! Sea blocks and the points that they exchange.
 
 use std::ops::Range;
 
@@ -9,29 +9,29 @@ use crate::{Invalid, Mask};
 pub struct Seams {
     /// The column beyond the last is the first.
     pub periodic: bool,
-    /// The row beyond the north (row 0) is that row itself, reversed: with two poles on land, at
-    /// both ends and in the middle of the northern row, the sea between them is folded onto itself
+    /// The row beyond the north (row 0) is row 0, reversed. A tripolar grid has its northern poles
+    /// on land, at both ends and in the middle of row 0; the sea between them is folded onto itself
     /// (thesis, section 4.1.4).
     pub tripole: bool,
 }
 
-/// Exchange of a block with another in a step.
+/// The exchange of a block with another block in a time step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
     /// The other block.
     pub block: usize,
     /// Points of this block's halo that the other owns.
     pub received: u64,
-    /// Points of the other's halo that this one owns: as many, unless blocks at an edge are thinner
-    /// than the halo.
+    /// Points of the other's halo that this block owns: the same number, unless blocks at an edge
+    /// are thinner than the halo.
     pub sent: u64,
 }
 
-/// The sea blocks of a mask, numbered from the north-west row by row, as a graph: in every step
+/// The sea blocks of a mask as a graph, numbered row by row from the north-west. In every time step
 /// each block receives its halo, the points around it `halo` deep, from the blocks that own them.
 /// Halos are sent per block, as in the Parallel Ocean Program: a point that two blocks of one part
-/// need is counted twice. A land block neither receives nor sends; a block with any sea is computed
-/// and sent whole.
+/// receive is counted twice. A land block neither receives nor sends. A block with any sea is
+/// computed and sent whole.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     width: usize,
@@ -43,7 +43,7 @@ pub struct Blocks {
     seams: Seams,
     /// Column and row, in blocks.
     places: Vec<(usize, usize)>,
-    /// The number of the block at each place, row by row.
+    /// The number of the block at each position, row by row.
     at: Vec<Option<usize>>,
     /// Offset of the first neighbour of each block.
     offsets: Vec<usize>,
@@ -51,8 +51,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Divides a mask into blocks of `block` points (columns, rows); those at the eastern and
-    /// southern edge may be smaller.
+    /// Divides a mask into blocks of `block` points (columns, rows). Blocks at the eastern and
+    /// southern edges may be smaller.
     ///
     /// ```
     /// # use horus_partition::{Blocks, Mask, Seams};
@@ -65,8 +65,7 @@ impl Blocks {
     /// ```
     ///
     /// # Errors
-    /// [`Invalid::Block`] if an extent of the block is 0, [`Invalid::NoSea`] if the mask is all
-    /// land.
+    /// [`Invalid::Block`] if a size of the block is 0, [`Invalid::NoSea`] if the mask is all land.
     pub fn new(mask: &Mask, block: (usize, usize), halo: usize, seams: Seams) -> Result<Blocks, Invalid> {
         if block.0 == 0 || block.1 == 0 {
             return Err(Invalid::Block { width: block.0, height: block.1 });
@@ -94,7 +93,7 @@ impl Blocks {
         Ok(all)
     }
 
-    /// Fills in the neighbours.
+    /// Computes the neighbours.
     fn connect(&mut self) {
         let mut both: Vec<Vec<Neighbour>> = vec![Vec::new(); self.len()];
         for i in 0..self.len() {
@@ -118,7 +117,8 @@ impl Blocks {
         }
     }
 
-    /// The owners of the halo of block `i` with the number of points of each, in pieces.
+    /// The owners of the halo of block `i`, with numbers of points. An owner may occur several
+    /// times.
     fn around(&self, i: usize) -> Vec<(usize, u64)> {
         let (column, row) = self.places[i];
         let edges = |index: usize, size: usize, length: usize| {
@@ -213,14 +213,14 @@ impl Blocks {
     /// The block at a column and row of blocks, if it has sea.
     ///
     /// # Panics
-    /// If there is no such place.
+    /// If there is no such position.
     pub fn at(&self, column: usize, row: usize) -> Option<usize> {
         assert!(column < self.columns, "column {column} of {}", self.columns);
         self.at[row * self.columns + column]
     }
 
-    /// The part of each place of the grid, row by row: none where all is land. With the parts of the
-    /// last level as ranks, these are the ranks of `horus::prelude::BlockMap`.
+    /// The part at each position of the grid of blocks, row by row; `None` for land blocks. With
+    /// the parts of the last level as ranks, these are the ranks of `horus::prelude::BlockMap`.
     ///
     /// ```
     /// # use horus_partition::{Blocks, Mask, Scheme, Seams};
@@ -232,7 +232,7 @@ impl Blocks {
     /// ```
     ///
     /// # Panics
-    /// If there is not a part for each block.
+    /// If the number of parts is not the number of blocks.
     pub fn placed(&self, parts: &[usize]) -> Vec<Option<usize>> {
         assert_eq!(parts.len(), self.len(), "a part for each block");
         self.at.iter().map(|block| block.map(|i| parts[i])).collect()
@@ -247,7 +247,7 @@ impl Blocks {
     }
 }
 
-/// Runs of equal items, with their lengths.
+/// Groups consecutive equal items, with their numbers.
 fn runs<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<(T, u64)> {
     let mut all: Vec<(T, u64)> = Vec::new();
     for item in items {
@@ -298,13 +298,13 @@ mod tests {
     #[test]
     fn the_northern_row_is_folded() {
         let blocks = Blocks::new(&sea(60, 20), (10, 10), 2, Seams { periodic: true, tripole: true }).unwrap();
-        // The second block of the north is opposite the second from the east; the other two
+        // The second block of the northern row is opposite the second from the east; the other two
         // contribute one corner each.
         let opposite: Vec<(usize, u64)> =
             blocks.neighbours(1).iter().filter(|n| (3..6).contains(&n.block)).map(|n| (n.block, n.received)).collect();
         assert_eq!(opposite, [(3, 4), (4, 20), (5, 4)]);
         assert_eq!(received(&blocks, 1), 4 * 20 + 4 * 4);
-        // The two in the middle meet at the fold and side by side.
+        // The two in the middle are neighbours across the fold and side by side.
         let middle = blocks.neighbours(2).iter().find(|n| n.block == 3).unwrap();
         assert_eq!(middle.received, 20 + 20);
     }

@@ -1,4 +1,4 @@
-//! Space-filling curves: a path through all cells of a square in which successive cells are
+//! Space-filling curves: paths through all cells of a square in which successive cells are
 //! neighbours.
 
 use crate::Blocks;
@@ -36,8 +36,8 @@ fn visit(factors: &[usize], origin: (usize, usize), from: Corner, to: Corner, al
         _ => unreachable!("a curve of {factor} cells"),
     };
     let size: usize = below.iter().product();
-    // The pattern rotated so that its first axis leads from `from` to `to`, and mirrored so that it
-    // begins at `from`.
+    // The pattern is rotated so that its first axis leads from `from` to `to`, and mirrored so that
+    // it begins at `from`.
     let turned = from.0 == to.0;
     let place = |(a, b): (usize, usize), last: usize| {
         let (x, y) = if turned { (b, a) } else { (a, b) };
@@ -50,7 +50,7 @@ fn visit(factors: &[usize], origin: (usize, usize), from: Corner, to: Corner, al
     }
 }
 
-/// The corners at which the curve enters and leaves each cell of a pattern; it leaves by a corner
+/// The corners at which the curve enters and leaves each cell of a pattern. It leaves at a corner
 /// that touches the next cell.
 fn ways(pattern: &[(usize, usize)]) -> Vec<(Corner, Corner)> {
     fn go(pattern: &[(usize, usize)], enter: Corner, ways: &mut Vec<(Corner, Corner)>) -> bool {
@@ -86,18 +86,18 @@ fn ways(pattern: &[(usize, usize)]) -> Vec<(Corner, Corner)> {
     ways
 }
 
-/// All blocks along Hilbert's curve through the smallest square of 2^n x 2^n places that holds
-/// them.
+/// All blocks along Hilbert's curve through the smallest square of 2^n x 2^n positions that
+/// contains them.
 pub(crate) fn hilbert(blocks: &Blocks) -> Vec<usize> {
     let side = blocks.columns().max(blocks.rows()).next_power_of_two();
     let factors = vec![2; side.trailing_zeros() as usize];
     along(blocks, &factors, (1, 1)).collect()
 }
 
-/// All blocks in the order of the Parallel Ocean Program (`create_distrb_spacecurve`): the factors
-/// 2, 3 and 5 common to the numbers of columns and rows form the curve, 2 first, and the remaining
-/// factors are rectangles in it, traversed row by row. Hilbert's curve if the numbers have other
-/// factors.
+/// All blocks in the order of the Parallel Ocean Program (`create_distrb_spacecurve`): the common
+/// factors 2, 3 and 5 of the numbers of columns and rows form the curve, 2 first; the remaining
+/// factors form rectangles in it, traversed row by row. If the numbers have other factors, it is
+/// Hilbert's curve.
 pub(crate) fn pop(blocks: &Blocks) -> Vec<usize> {
     let (mut columns, mut rows) = (factors(blocks.columns()), factors(blocks.rows()));
     let smooth = |factors: &[usize], n: usize| factors.iter().product::<usize>() == n;
@@ -125,7 +125,7 @@ fn factors(mut number: usize) -> Vec<usize> {
     all
 }
 
-/// The blocks along a curve from the south-west whose cells are rectangles of `cell` places.
+/// The blocks along a curve from the south-west whose cells are rectangles of `cell` positions.
 fn along(blocks: &Blocks, factors: &[usize], cell: (usize, usize)) -> impl Iterator<Item = usize> {
     let (columns, rows) = (blocks.columns(), blocks.rows());
     let of = move |(x, y): (usize, usize)| {

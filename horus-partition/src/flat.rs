@@ -3,8 +3,8 @@
 use crate::Blocks;
 use crate::subset::shares;
 
-/// Columns and rows of tasks for `parts` tasks, chosen for the shortest edges of their rectangles
-/// of blocks. Tasks without a place are avoided if possible.
+/// Columns and rows for `parts` tasks, chosen for the shortest edges of the tasks' rectangles of
+/// blocks. Tasks without blocks are avoided if possible.
 fn tasks(blocks: &Blocks, parts: usize) -> (usize, usize) {
     let (wide, high) = (blocks.columns() * blocks.block().0, blocks.rows() * blocks.block().1);
     let edges = |across: usize| (wide * (parts / across) + high * across, across);
@@ -14,12 +14,13 @@ fn tasks(blocks: &Blocks, parts: usize) -> (usize, usize) {
     (across, parts / across)
 }
 
-/// The task of each place of the grid; tasks are numbered row by row.
+/// The task at a position of the grid; tasks are numbered row by row.
 fn task_at((column, row): (usize, usize), (across, down): (usize, usize), blocks: &Blocks) -> usize {
     row * down / blocks.rows() * across + column * across / blocks.columns()
 }
 
-/// A grid of tasks with one rectangle of places each; land is then omitted.
+/// The Cartesian partition: a grid of tasks with one rectangle of positions each; land blocks are
+/// omitted afterwards.
 pub(crate) fn cartesian(blocks: &Blocks, parts: usize) -> Vec<usize> {
     let grid = tasks(blocks, parts);
     (0..blocks.len()).map(|i| task_at(blocks.place(i), grid, blocks)).collect()
@@ -45,18 +46,18 @@ pub(crate) fn rake(blocks: &Blocks, parts: usize) -> Vec<usize> {
 }
 
 /// Passes a task's excess over the average of `line` to the next task, and from the last to the
-/// first, until none has an excess. The blocks furthest along the line (`key`) go first; blocks
-/// that came around the end go last.
+/// first, until no task has an excess. The blocks furthest along the line (`key`) are passed first,
+/// and blocks that came around the end last.
 fn rake_line<K: Ord>(of: &mut [usize], line: &[usize], key: impl Fn(usize) -> K) {
     let mut held: Vec<Vec<usize>> =
         line.iter().map(|task| (0..of.len()).filter(|i| of[*i] == *task).collect()).collect();
     for blocks in &mut held {
-        blocks.sort_by_key(|i| key(*i)); // the next to go is last
+        blocks.sort_by_key(|i| key(*i)); // the next to pass is last
     }
     let sum: usize = held.iter().map(Vec::len).sum();
     let bars = shares(sum, line.len());
-    // One round fills the deficits after each task; blocks passed from the last to the first may
-    // need another round.
+    // One round fills the deficits after each task. Blocks passed from the last to the first may
+    // require another round.
     for _ in 0..line.len() {
         for i in 0..held.len() {
             let next = (i + 1) % held.len();
@@ -77,8 +78,8 @@ fn rake_line<K: Ord>(of: &mut [usize], line: &[usize], key: impl Fn(usize) -> K)
     }
 }
 
-/// Cuts a line through all blocks into parts of equal length; the first ones are one block longer
-/// if the division is not even.
+/// Cuts a line through all blocks into parts of equal length. If the division is not even, the
+/// first parts are one block longer.
 pub(crate) fn cut(order: &[usize], parts: usize) -> Vec<usize> {
     let mut of = vec![0; order.len()];
     let mut rest = order.iter();
@@ -115,7 +116,7 @@ mod tests {
         let row = blocks(&["......######"]);
         assert_eq!(cartesian(&row, 3), [0, 0, 0, 0, 1, 1]);
         assert_eq!(rake(&row, 3), [0, 0, 1, 1, 2, 2]);
-        // The excess of the last goes around to the first.
+        // The excess of the last is passed to the first.
         let row = blocks(&["######......"]);
         assert_eq!(rake(&row, 3), [1, 1, 2, 2, 0, 0]);
     }

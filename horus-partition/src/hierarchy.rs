@@ -1,11 +1,11 @@
-//! Level by level: all blocks are divided into clusters, those of each cluster into nodes, and so
-//! on.
+//! Hierarchical partitions: all blocks are divided into clusters, the blocks of each cluster into
+//! nodes, and so on.
 
 use crate::refine::refine;
 use crate::subset::{BlockSubset, Score};
 use crate::{Blocks, Levels, starts, zigzag};
 
-/// A function that divides a piece into parts.
+/// A function that divides a set of blocks into parts.
 type DivisionMethod = fn(&BlockSubset<'_>, usize) -> Vec<u32>;
 
 /// The partition of the thesis (section 4.1.3).
@@ -18,8 +18,8 @@ pub(crate) fn hierarchical(blocks: &Blocks, levels: &Levels) -> Vec<usize> {
     descend(blocks, levels, refined)
 }
 
-/// The better of the thesis's division and one by halves, both refined: never worse than the
-/// thesis's.
+/// The better of the thesis's division and a division by halves, both refined. It is never worse
+/// than the thesis's division.
 fn refined(piece: &BlockSubset<'_>, k: usize) -> Vec<u32> {
     let (start, score) = zigzag::divide(piece, k);
     let better = |mut of: Vec<u32>| {

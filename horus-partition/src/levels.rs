@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use crate::Invalid;
 
-/// Number of parts into which each level divides those of the level above, from clusters down to
-/// devices: `2:16:8` is two clusters of 16 nodes of 8 devices, 256 parts in all. Parts of the last
-/// level in one node have consecutive numbers, and so have the nodes of one cluster.
+/// The hierarchy from clusters down to devices: the number of parts into which each level divides a
+/// part of the level above. `2:16:8` is two clusters of 16 nodes of 8 devices, 256 parts in all.
+/// The devices of a node, and the nodes of a cluster, have consecutive numbers.
 ///
 /// ```
 /// # use horus_partition::Levels;
@@ -30,12 +30,12 @@ impl Levels {
         &self.0
     }
 
-    /// Parts of the last level.
+    /// Number of parts of the last level.
     pub fn parts(&self) -> usize {
         self.0.iter().product()
     }
 
-    /// Parts of level `level`, counted from 0 at the highest.
+    /// Number of parts of level `level`; 0 is the highest level.
     ///
     /// # Panics
     /// If there is no such level.
@@ -43,7 +43,7 @@ impl Levels {
         self.0[..=level].iter().product()
     }
 
-    /// Number of parts of the last level in one part of level `level`: part `p` of the last level
+    /// Number of parts of the last level in one part of level `level`. Part `p` of the last level
     /// is in part `p / group(level)` of that level.
     ///
     /// # Panics
@@ -52,8 +52,8 @@ impl Levels {
         self.0[level + 1..].iter().product()
     }
 
-    /// The name of level `level`: clusters, nodes and devices; with less than three levels, the
-    /// last of these.
+    /// The name of level `level`: clusters, nodes or devices; hierarchies with fewer than three
+    /// levels use the last names.
     pub fn name(&self, level: usize) -> String {
         let names = ["clusters", "nodes", "devices"];
         match (names.len() + level).checked_sub(self.depth()) {

@@ -1,12 +1,12 @@
 //! Masked grids in blocks, distributed over a hierarchy of machines.
 //!
-//! An ocean model computes the sea points of a grid. The grid is divided into equal blocks, land
-//! blocks are omitted, and the others are assigned to *devices*, which are grouped in *nodes*,
-//! which are grouped in *clusters*. In every step each block receives the points around it, its
-//! *halo*, from the blocks that own them; the number of points that cross between devices, nodes or
-//! clusters is the *volume* of that level. This crate computes partitions of equal load and small
-//! volume, and counts the volume of any partition: B. van Werkhoven's thesis on GPUs in scientific
-//! supercomputing, section 4.1.
+//! An ocean model computes the sea points of a grid. The grid is divided into equal blocks and land
+//! blocks are omitted. The other blocks are assigned to *devices*, grouped in *nodes*, grouped in
+//! *clusters*. In every time step each block receives the points around it, its *halo*, from other
+//! blocks. The *volume* of a level is the number of points that cross between its devices, nodes or
+//! clusters. This crate computes partitions with equal load and small volume, and counts the volume
+//! of any partition (B. van Werkhoven's thesis on GPUs in scientific supercomputing, section 4.1).
+//! `docs/design/partition.md` in the repository describes the methods.
 //!
 //! ```
 //! use horus_partition::{Blocks, Levels, Mask, Scheme, Seams, volumes};
@@ -67,7 +67,7 @@ pub enum Invalid {
         /// Points given.
         points: usize,
     },
-    /// A block without an extent.
+    /// A block without points.
     #[error("a block of {width} x {height} points is empty")]
     Block {
         /// Points in a row of a block.

@@ -20,7 +20,7 @@ impl Mask {
     /// A mask from its points in row-major order, the northern row first; `true` is sea.
     ///
     /// # Errors
-    /// [`Invalid::Size`] if there are not `width * height` of them, or none.
+    /// [`Invalid::Size`] if there are not `width * height` points, or none.
     pub fn new(width: usize, height: usize, sea: Vec<bool>) -> Result<Mask, Invalid> {
         if width.checked_mul(height) != Some(sea.len()) || sea.is_empty() {
             return Err(Invalid::Size { width, height, points: sea.len() });
@@ -49,8 +49,8 @@ impl Mask {
     }
 
     /// A planet with continents, the same for the same size and seed on every machine. The highest
-    /// 34 % of its points are land, which leaves about as many blocks of 60 x 60 without sea (26 %)
-    /// as the grid of the thesis.
+    /// 34 % of its points are land. About 26 % of blocks of 60 x 60 are then without sea, as in the
+    /// thesis.
     ///
     /// The height of a point is a sum of 24 products of a sine along the row, with 0 to 5 whole
     /// waves (so that east and west fit), and a sine along the column, with 0.5 to 3.5 waves.
@@ -58,13 +58,14 @@ impl Mask {
     /// SplitMix64 started at `seed`.
     ///
     /// # Errors
-    /// [`Invalid::Size`] if an extent is 0.
+    /// [`Invalid::Size`] if `width` or `height` is 0.
     pub fn synthetic(width: usize, height: usize, seed: u64) -> Result<Mask, Invalid> {
         if width == 0 || height == 0 {
             return Err(Invalid::Size { width, height, points: 0 });
         }
         let mut random = SplitMix(seed);
-        // Sines along rows and columns, wave by wave; the latter include the amplitude.
+        // Sines along rows and columns, wave by wave. The sines along columns include the
+        // amplitude.
         let mut along = Vec::with_capacity(WAVES);
         let mut down = Vec::with_capacity(WAVES);
         for _ in 0..WAVES {
@@ -94,7 +95,7 @@ impl Mask {
         self.height
     }
 
-    /// Returns `true` if the point of column `x` and row `y` is sea.
+    /// Returns `true` if the point in column `x` and row `y` is sea.
     ///
     /// # Panics
     /// If there is no such point.
@@ -123,8 +124,8 @@ impl SplitMix {
     }
 }
 
-/// sin(2 pi `turns`) to about 1e-3 by a parabola (Bhaskara's), with sums and products only: the
-/// platform's sine may differ in its last bits, and so might a shore.
+/// sin(2 pi `turns`) to about 1e-3, by Bhaskara's parabola. It uses sums and products only, because
+/// the last bits of the platform's sine could move a shore.
 fn sine(turns: f64) -> f64 {
     let half = 2.0 * (turns - turns.floor());
     let (sign, t) = if half < 1.0 { (1.0, half) } else { (-1.0, half - 1.0) };

@@ -2,16 +2,17 @@
 
 use crate::{Blocks, Levels, Mask};
 
-/// The colour of land blocks, and the share of its part's colour that land in other blocks keeps.
+/// The colour of land blocks.
 const LAND: [u8; 3] = [40, 40, 40];
+/// The share of the part's colour that land keeps in computed blocks.
 const SHORE: f64 = 0.45;
 
-/// Three planes of bytes (red, green, blue) with the size of the mask: each part of the highest
-/// level has its own hues, the parts below it shades of these; land in computed blocks is darker,
-/// all other land grey.
+/// Returns three planes of bytes (red, green, blue) with the size of the mask. Each part of the
+/// highest level has its own hues, and the parts below have shades of them. Land in computed blocks
+/// is darker; other land is grey.
 ///
 /// # Panics
-/// If `parts` has another length than the blocks, or the blocks are not those of the mask.
+/// If the number of parts is not the number of blocks, or the blocks are of another mask.
 pub fn paint(mask: &Mask, blocks: &Blocks, levels: &Levels, parts: &[usize]) -> [Vec<u8>; 3] {
     assert_eq!(parts.len(), blocks.len(), "a part for each block");
     let mut planes = [0; 3].map(|_: u8| Vec::with_capacity(mask.width() * mask.height()));
@@ -34,7 +35,7 @@ fn colour(part: usize, levels: &Levels) -> [u8; 3] {
     let groups = levels.parts_at(0);
     let inside = levels.group(0);
     let (group, nuance) = (part / inside, part % inside);
-    // Consecutive numbers get distant shades: steps of the golden ratio.
+    // Steps of the golden ratio give distant shades to consecutive numbers.
     let golden = |n: usize, step: f64| (n as f64 * step).fract();
     let hue = (group as f64 + 0.6 * golden(nuance, 0.618_033_988_7)) / groups as f64;
     let value = 0.55 + 0.45 * golden(nuance, 0.754_877_666_2);

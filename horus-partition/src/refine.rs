@@ -1,5 +1,5 @@
-//! Refinement of a division: passes of Fiduccia and Mattheyses between pairs of parts, with equal
-//! loads.
+//! Refinement of a division by the method of Fiduccia and Mattheyses, between pairs of parts, with
+//! equal loads.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -7,14 +7,14 @@ use std::ops::RangeInclusive;
 
 use crate::subset::BlockSubset;
 
-/// Most passes over a pair of parts; one without gain is the last.
+/// Maximum number of attempts for a pair of parts. An attempt without gain is the last.
 const ATTEMPTS: usize = 20;
 
-/// Most rounds over all pairs of parts.
+/// Maximum number of rounds over all pairs of parts.
 const ROUNDS: usize = 20;
 
 /// Moves blocks between the `k` parts of a division as long as that lowers its volume. Loads stay
-/// between `piece.len() / k` rounded down and rounded up if they are so at first.
+/// between `piece.len() / k` rounded down and rounded up, if they are at the start.
 pub(crate) fn refine(piece: &BlockSubset<'_>, of: &mut [u32], k: usize) {
     let bounds = piece.len() / k..=piece.len().div_ceil(k);
     // Parts that changed since their pairs were last examined.
@@ -32,7 +32,7 @@ pub(crate) fn refine(piece: &BlockSubset<'_>, of: &mut [u32], k: usize) {
         changed.fill(false);
         for (a, b) in pairs {
             let members: Vec<u32> = (0..piece.len() as u32).filter(|i| [a, b].contains(&of[*i as usize])).collect();
-            // Sizes of the first for which the second also keeps the bounds.
+            // Sizes of the first part for which the second part also satisfies the bounds.
             let (low, high) = (members.len().saturating_sub(*bounds.end()), members.len() - bounds.start());
             let may = low.max(*bounds.start())..=high.min(*bounds.end());
             if refine_pair(piece, of, a, b, &members, may) {
@@ -45,8 +45,8 @@ pub(crate) fn refine(piece: &BlockSubset<'_>, of: &mut [u32], k: usize) {
     }
 }
 
-/// Moves `members` between their parts `a` and `b`; `a` ends with a number of them in `may`, if
-/// that gives a better division. Returns `true` if it does.
+/// Moves `members` between their parts `a` and `b` if that improves the division, and returns
+/// `true` then. Afterwards the size of `a` is in `may`.
 pub(crate) fn refine_pair(
     piece: &BlockSubset<'_>,
     of: &mut [u32],
@@ -65,8 +65,9 @@ pub(crate) fn refine_pair(
     better
 }
 
-/// One pass: each member moves at most once, always the one with the greatest gain, even below 0,
-/// from a part that may give; then all moves after the best division on the way are undone.
+/// One attempt. In each move, the member with the greatest gain (which may be negative) changes
+/// parts, unless its part would become too small; each member moves at most once. Then all moves
+/// after the best division are undone.
 fn move_once(
     piece: &BlockSubset<'_>,
     of: &mut [u32],
@@ -75,8 +76,8 @@ fn move_once(
     members: &[u32],
     may: &RangeInclusive<usize>,
 ) -> bool {
-    // The gain of moving each, and heaps of gains for both parts; outdated entries are skipped when
-    // popped.
+    // The gain of moving each member, and heaps of gains for both parts. Outdated entries are
+    // skipped when popped.
     let mut gains = vec![0i64; piece.len()];
     let mut free = vec![false; piece.len()];
     let mut heaps = [BinaryHeap::new(), BinaryHeap::new()];

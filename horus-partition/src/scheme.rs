@@ -1,31 +1,30 @@
-//! Partitions by name.
+//! The partitions by name.
 
 use crate::{Blocks, Invalid, Levels, curve, flat, hierarchy};
 
-/// Distributions of blocks over devices. Except for [`Scheme::Cartesian`] and [`Scheme::Rake`],
-/// parts of the last level differ by at most one block, and parts of a higher level by no more than
-/// that implies.
+/// Methods to distribute blocks over devices. Except for [`Scheme::Cartesian`] and
+/// [`Scheme::Rake`], parts of the last level differ by at most one block, and parts of higher
+/// levels by at most the difference that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// A grid of as many rectangles as there are devices; land blocks are then omitted, so loads
-    /// differ.
+    /// A grid of one rectangle per device. Land blocks are omitted afterwards, so loads differ.
     Cartesian,
-    /// The Cartesian scheme, after which tasks with more than the average pass blocks on to the
-    /// next, along rows and then along columns.
+    /// The Cartesian scheme; then tasks with more blocks than the average pass blocks to the next
+    /// task, along rows and then along columns.
     Rake,
-    /// Equal pieces of Hilbert's curve through the smallest square of 2^n x 2^n blocks that holds
-    /// the grid.
+    /// Equal pieces of Hilbert's curve through the smallest square of 2^n x 2^n blocks that
+    /// contains the grid.
     Curve,
-    /// Equal pieces of the curve of the Parallel Ocean Program, made of the factors 2, 3 and 5
-    /// common to columns and rows of blocks (Hilbert, Peano, Cinco), with rectangles as its cells:
-    /// "space-filling curve" in the thesis.
+    /// Equal pieces of the curve of the Parallel Ocean Program ("space-filling curve" in the
+    /// thesis). It is made of the common factors 2, 3 and 5 of columns and rows of blocks (Hilbert,
+    /// Peano, Cinco); its cells are rectangles.
     PopCurve,
-    /// Level by level, the thesis's division into slices by zigzag lines, the best of all orders
+    /// The thesis's division into slices by zigzag lines, level by level; the best of all orders
     /// and starts.
     ZigZag,
-    /// Level by level, the zigzag and a division by halves, both refined by moving blocks between
-    /// pairs of parts (Fiduccia and Mattheyses 1982); the better one.
+    /// The better of the zigzag division and a division by halves, level by level, both refined by
+    /// moving blocks between pairs of parts (Fiduccia and Mattheyses 1982).
     Hierarchical,
 }
 
@@ -34,7 +33,7 @@ impl Scheme {
     pub const ALL: [Scheme; 6] =
         [Scheme::Cartesian, Scheme::Rake, Scheme::Curve, Scheme::PopCurve, Scheme::ZigZag, Scheme::Hierarchical];
 
-    /// Its name.
+    /// The name of the scheme.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Cartesian => "cartesian",
@@ -46,7 +45,7 @@ impl Scheme {
         }
     }
 
-    /// The part of the last level of each block.
+    /// Computes the part of the last level for each block.
     ///
     /// ```
     /// # use horus_partition::{Blocks, Mask, Scheme, Seams};

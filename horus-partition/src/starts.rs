@@ -1,28 +1,28 @@
-//! A division by halves: the second start of a refinement beside the thesis's zigzag.
+//! A division by halves: besides the thesis's zigzag, the other start of a refinement.
 
 use crate::curve;
 use crate::refine::refine_pair;
 use crate::subset::{BlockSubset, Score};
 
-/// Directions of the sweeps over a piece, in blocks: along rows, along columns and diagonally.
+/// Directions of the sweeps over a set of blocks: along rows, along columns and diagonally.
 const DIRECTIONS: [(i64, i64); 8] = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2)];
 
-/// Most first columns that are tried on a periodic grid.
+/// Maximum number of first columns that are tried on a periodic grid.
 const TURNS: usize = 60;
 
-/// Number of best sweeps that are refined in a piece of up to `MANY` blocks; in larger ones as many
-/// as take the same time, but at least a tenth.
+/// Number of best sweeps that are refined, for up to `MANY` blocks. For more blocks it is the
+/// number that takes the same time, but at least a tenth of it.
 const REFINED: usize = 32;
 const MANY: usize = 4096;
 
-/// Divides a piece into `k` parts by halves; sizes differ by at most one block.
+/// Divides a set of blocks into `k` parts by halves. Sizes differ by at most one block.
 pub(crate) fn halves(piece: &BlockSubset<'_>, k: usize) -> Vec<u32> {
     let mut of = vec![0; piece.len()];
     halve(piece, k, 0, &mut of, &(0..piece.len()).collect::<Vec<_>>());
     of
 }
 
-/// Divides `piece`, whose members are `whole` in the outer piece, into the parts from `first` on.
+/// Divides `piece`, whose members are `whole` in the outer set, into the parts from `first` on.
 fn halve(piece: &BlockSubset<'_>, k: usize, first: u32, of: &mut [u32], whole: &[usize]) {
     if k == 1 {
         whole.iter().for_each(|i| of[*i] = first);
@@ -38,7 +38,8 @@ fn halve(piece: &BlockSubset<'_>, k: usize, first: u32, of: &mut [u32], whole: &
     }
 }
 
-/// Divides a piece in two so that one half can be `left` parts and the other the rest of `k`.
+/// Divides a set of blocks in two, so that one half can be divided into `left` parts and the other
+/// into the rest of `k`.
 fn best_halves(piece: &BlockSubset<'_>, left: usize, k: usize) -> Vec<u32> {
     let (each, longer) = (piece.len() / k, piece.len() % k);
     let (fewest, most) = (left * each + (longer + left).saturating_sub(k), left * each + longer.min(left));
@@ -66,8 +67,8 @@ fn best_halves(piece: &BlockSubset<'_>, left: usize, k: usize) -> Vec<u32> {
     better.min().map(|(_, of)| of).unwrap_or_default()
 }
 
-/// The members in the order of every sweep: by direction, on a periodic grid from many columns, and
-/// along a curve.
+/// The members in the order of every sweep: in each direction (on a periodic grid from many
+/// columns) and along a curve.
 fn lines<'a>(piece: &'a BlockSubset<'_>) -> impl Iterator<Item = Vec<usize>> + 'a {
     let blocks = piece.blocks;
     let (wide, high) = (blocks.block().0 as i64, blocks.block().1 as i64);

@@ -2,15 +2,15 @@
 
 use crate::Blocks;
 
-/// `items` divided over `parts` as evenly as possible; the first parts get one more.
+/// Divides `items` over `parts` as evenly as possible; the first parts get one more.
 pub(crate) fn shares(items: usize, parts: usize) -> Vec<usize> {
     (0..parts).map(|i| items / parts + usize::from(i < items % parts)).collect()
 }
 
-/// Exchange between two blocks of a piece.
+/// The exchange between two blocks of a set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockExchange {
-    /// The other block, as an index into the piece.
+    /// The other block, as an index into the set.
     pub(crate) to: u32,
     /// Points received from it.
     pub(crate) received: u64,
@@ -18,24 +18,24 @@ pub(crate) struct BlockExchange {
     pub(crate) both: u64,
 }
 
-/// Quality of a division: the total volume, then the largest volume received by a part. Less is
-/// better.
+/// The quality of a division: the total volume, then the largest volume that a part receives. Less
+/// is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Score {
     /// Points that the parts receive from each other.
     pub(crate) volume: u64,
-    /// The most points that a part receives, including those from outside the piece.
+    /// The most points that a part receives, including points from outside the set.
     pub(crate) most: u64,
 }
 
 /// Some of the blocks, with the edges between them.
 pub(crate) struct BlockSubset<'a> {
     pub(crate) blocks: &'a Blocks,
-    /// The numbers of its blocks.
+    /// The numbers of the blocks.
     pub(crate) members: Vec<usize>,
     offsets: Vec<usize>,
     edges: Vec<BlockExchange>,
-    /// Points that each member receives from blocks outside the piece.
+    /// Points that each member receives from blocks outside the set.
     outer: Vec<u64>,
 }
 
@@ -71,8 +71,7 @@ impl<'a> BlockSubset<'a> {
         &self.edges[self.offsets[i]..self.offsets[i + 1]]
     }
 
-    /// The score of a division into `k` parts, restricted to the members `some`; the full score if
-    /// they are all members.
+    /// The score of a division into `k` parts, restricted to the members `some`.
     pub(crate) fn score_of(&self, some: impl Iterator<Item = usize>, of: &[u32], k: usize) -> Score {
         let mut received = vec![0; k];
         let mut volume = 0;

@@ -2,13 +2,14 @@
 
 use crate::{Blocks, Levels};
 
-/// Exchanges between the parts of one level in a step, in halo points. A part receives the points
-/// that its blocks receive from blocks of other parts, including those that cross a higher level.
+/// The exchanges between the parts of one level in a time step, in halo points. A part receives the
+/// points that its blocks receive from blocks of other parts, including points that cross a higher
+/// level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelVolume {
-    /// Parts of the level.
+    /// Number of parts of the level.
     pub parts: usize,
-    /// Points that all parts receive.
+    /// Points that all parts receive together.
     pub volume: u64,
     /// The fewest points that a part receives.
     pub least: u64,
@@ -42,8 +43,7 @@ impl LevelVolume {
 /// ```
 ///
 /// # Panics
-/// If `parts` has another length than the blocks, or contains a number that is not a part of the
-/// last level.
+/// If the number of parts is not the number of blocks, or a number is not a part of the last level.
 pub fn volumes(blocks: &Blocks, levels: &Levels, parts: &[usize]) -> Vec<LevelVolume> {
     assert_eq!(parts.len(), blocks.len(), "a part for each block");
     (0..levels.depth())

@@ -3,12 +3,13 @@
 
 use crate::subset::{BlockSubset, Score, shares};
 
-/// Most orders of slices of different widths that are tried.
+/// Maximum number of orders of slices of different widths that are tried.
 const ORDERS: usize = 1000;
 
-/// Divides a piece into `k` parts whose sizes differ by at most one block: slices that are columns
-/// or rows, in every order of their widths, by zigzag lines from either end. The division with the
-/// least volume is taken; among equals, the one whose largest part receives least.
+/// Divides a set of blocks into `k` parts whose sizes differ by at most one block. Slices are
+/// columns or rows, in every order of their widths, cut by zigzag lines from either end. The
+/// division with the least volume is chosen; among equals, the division whose largest part receives
+/// least.
 pub(crate) fn divide(piece: &BlockSubset<'_>, k: usize) -> (Vec<u32>, Score) {
     let mut slices = slices(k);
     slices.sort_unstable();
@@ -25,9 +26,9 @@ pub(crate) fn divide(piece: &BlockSubset<'_>, k: usize) -> (Vec<u32>, Score) {
     best
 }
 
-/// The number of parts in each slice, for `k` parts in about a square: with `c` the root of `k`
-/// rounded up and `f` rounded down, `c` slices of `c` or `f` parts, less one in as many slices as
-/// there are too many (thesis, Figure 4.4).
+/// The number of parts in each slice, for `k` parts in about a square. Let `c` be the square root
+/// of `k` rounded up and `f` rounded down: there are `c` slices of `c` or `f` parts, less one part
+/// in as many slices as there are parts too many (thesis, Figure 4.4).
 fn slices(k: usize) -> Vec<usize> {
     let floor = k.isqrt();
     let ceil = if floor * floor == k { floor } else { floor + 1 };
@@ -45,7 +46,7 @@ fn next_order(numbers: &mut [usize]) -> bool {
     true
 }
 
-/// The best division into these slices in this order; the parts of the first slice are numbered
+/// The best division into these slices in this order. The parts of the first slice are numbered
 /// first.
 fn in_order(piece: &BlockSubset<'_>, slices: &[usize]) -> (Vec<u32>, Score) {
     let ways = [(true, false), (true, true), (false, false), (false, true)];
@@ -54,7 +55,7 @@ fn in_order(piece: &BlockSubset<'_>, slices: &[usize]) -> (Vec<u32>, Score) {
     all.fold(first, |best, next| if next.1 < best.1 { next } else { best })
 }
 
-/// The best division into slices that are taken in one zigzag line.
+/// The best division into slices cut from one zigzag line.
 fn sliced(piece: &BlockSubset<'_>, slices: &[usize], columns: bool, reverse: bool) -> (Vec<u32>, Score) {
     let k: usize = slices.iter().sum();
     let sizes = shares(piece.len(), k);
@@ -98,8 +99,8 @@ fn assign(line: &[usize], sizes: &[usize], part: usize, of: &mut [u32]) {
     }
 }
 
-/// Members column by column, alternately downwards and upwards (beginning upwards if `reverse`); or
-/// row by row.
+/// Members column by column, alternately downwards and upwards (upwards first if `reverse`), or
+/// likewise row by row.
 fn zigzag(piece: &BlockSubset<'_>, mut members: Vec<usize>, columns: bool, reverse: bool) -> Vec<usize> {
     let axes = |i: usize| {
         let (column, row) = piece.place(i);
@@ -142,7 +143,7 @@ mod tests {
     }
 
     /// The example of the thesis (section 4.1.3, Figure 4.3): 1200 x 1000 points in blocks of 100 x
-    /// 100, 20 of 120 of which are land. The figure is a picture; the positions of the land blocks
+    /// 100; 20 of 120 blocks are land. The figure only shows them; the positions of the land blocks
     /// come from the test topography of the authors' own tool (eSalsa-Tools, `CreateTestTopo`),
     /// whose first row is the south. East and west are connected.
     const EXAMPLE: [&str; 10] = [
@@ -180,7 +181,7 @@ mod tests {
     /// Points that each of ten tasks receives, counted block by block on the drawing of the
     /// example.
     ///
-    /// `missed` counts as the authors' tool does: for the second column it looks for the block to
+    /// `missed` counts as the authors' tool does: for the second column it searches the block to
     /// the north-west at the other end of the row (`Neighbours.getMessageSizeNorthWest` tests
     /// `x <= 0` instead of `x < 0`), which misses a corner of 4 points.
     fn count(of: &[u32], missed: bool) -> [u64; 3] {
@@ -220,10 +221,10 @@ mod tests {
         for (slices, of_table) in TABLE {
             let (of, score) = in_order(&piece, &slices);
             assert!((0..10).all(|part| of.iter().filter(|p| **p == part).count() == 10), "10 blocks per task");
-            // As the authors' tool counts: all 18 numbers of the table.
+            // Counted as by the authors' tool, all 18 numbers of the table agree.
             assert_eq!(count(&of, true), of_table, "{slices:?}");
-            // Correctly counted: four points more for one task of each, which is the largest in two
-            // cases.
+            // Counted correctly, one task of each has four points more; in two cases it is the
+            // largest.
             let [least, _, most] = count(&of, false);
             assert_eq!((least, most), (of_table[0], score.most), "{slices:?}");
             assert!(score.most - of_table[2] <= 4, "{slices:?}");
@@ -231,7 +232,7 @@ mod tests {
         }
         let volumes: Vec<u64> = found.iter().map(|(_, score)| score.volume).collect();
         assert_eq!(volumes, [21864, 21872, 21880, 21880, 22296, 22656]);
-        // "The topmost entry provides the best solution", and it is chosen among all.
+        // "The topmost entry provides the best solution", and it is chosen.
         let (of, score) = divide(&piece, 10);
         assert_eq!((Some(&score), score.most), (found.iter().map(|(_, s)| s).min(), 2888));
         assert_eq!(piece.score(&of, 10), score);

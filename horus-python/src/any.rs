@@ -1,4 +1,4 @@
-//! An image of any type, as Python has them.
+//! An image whose type is known only at run time, as in Python.
 
 use horus::prelude::{AnyImage, DType, Image, Shape};
 use horus::types::Element;
@@ -21,7 +21,7 @@ macro_rules! any {
             fn try_from(picture: AnyImage) -> PyResult<Any> {
                 match picture {
                     $(AnyImage::$variant(image) => Ok(Any::$variant(image)),)*
-                    other => Err(PyTypeError::new_err(format!("pictures of {} are not known here", other.dtype()))),
+                    other => Err(PyTypeError::new_err(format!("pictures of {} are not supported", other.dtype()))),
                 }
             }
         }
@@ -56,8 +56,8 @@ macro_rules! each {
     };
 }
 
-/// Evaluates `$body`, a `PyResult`, with `$image` bound to the image of numbers; a `TypeError` that
-/// names `$op` for a mask.
+/// Evaluates `$body`, a `PyResult`, with `$image` bound to the image of numbers; a mask is a `TypeError` that names
+/// `$op`.
 macro_rules! numbers {
     ($any:expr, $op:expr, $image:ident => $body:expr) => {
         horus_core::numeric_types! {
@@ -77,8 +77,8 @@ macro_rules! each_variant {
     };
 }
 
-/// Runs `$body`, a `PyResult`, with the type alias `$t` bound to the Rust type of that name; a
-/// `TypeError` for other names.
+/// Runs `$body`, a `PyResult`, with the type alias `$t` bound to the Rust type of that name; other names are a
+/// `TypeError`.
 macro_rules! typed {
     ($name:expr, $t:ident => $body:expr) => {
         match $crate::any::named($name) {
@@ -89,7 +89,7 @@ macro_rules! typed {
 }
 pub(crate) use {each, each_variant, numbers, typed};
 
-/// The type of numbers of this name.
+/// The pixel type of this name; masks have none.
 pub(crate) fn named(name: &str) -> PyResult<DType> {
     DType::ALL.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| {
         PyTypeError::new_err(format!("images are u8, i8, u16, i16, u32, i32, f32, f64 or bool, not {name}"))
@@ -105,12 +105,12 @@ pub(crate) fn no_numbers(op: &str) -> PyErr {
 pub(crate) type ImageFromHandle = fn(Handle) -> Any;
 
 impl Any {
-    /// Levels, rows, columns and channels.
+    /// The numbers of levels, rows, columns and channels.
     pub(crate) fn shape(&self) -> Shape {
         each!(self, image => image.shape())
     }
 
-    /// The type of a pixel.
+    /// The pixel type.
     pub(crate) fn dtype(&self) -> DType {
         each!(self, image => image.dtype())
     }
@@ -131,7 +131,7 @@ impl Any {
         each!(self, image => of(image))
     }
 
-    /// As a mask.
+    /// The image as a mask; numbers are a `TypeError` that names `op`.
     pub(crate) fn mask(&self, op: &str) -> PyResult<&Image<bool>> {
         match self {
             Any::Bool(mask) => Ok(mask),
@@ -140,7 +140,7 @@ impl Any {
     }
 }
 
-/// Element types that [`Any`] holds.
+/// Element types of [`Any`].
 pub(crate) trait AnyElement: Element {
     /// The image without its static type.
     fn into_any(image: Image<Self>) -> Any;

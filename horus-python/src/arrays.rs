@@ -19,9 +19,8 @@ use crate::image::PyImage;
 use crate::memory::{PyMemory, StridedLayout};
 use crate::session::PySession;
 
-/// An image of an array's pixels; see [`Image`]. They are read in place if that is requested and
-/// their layout allows it, else copied before this returns, so that the array may change or be
-/// freed.
+/// An image of an array's pixels; see [`Image`]. They are read in place if this is requested and their layout allows
+/// it. Otherwise they are copied before this returns, so that the array may change or be freed.
 pub(crate) fn import_array<T: AnyElement + Element>(
     py: Python<'_>,
     session: &PySession,
@@ -40,7 +39,7 @@ pub(crate) fn import_array<T: AnyElement + Element>(
     finished(py, session, || Typed::from_volume_array(&session.open, view))
 }
 
-/// [`taken`] for truth values, given as bytes: a NumPy array may contain others than 0 and 1.
+/// [`import_array`] for truth values, given as bytes: a NumPy array may contain other values than 0 and 1.
 pub(crate) fn import_mask(
     py: Python<'_>,
     session: &PySession,
@@ -63,7 +62,7 @@ pub(crate) fn import_mask(
     finished(py, session, || Typed::from_volume_array(&session.open, view.mapv(|byte| byte != 0).view()))
 }
 
-/// Accesses so many bytes; other Python threads run meanwhile if there are many.
+/// Accesses so many bytes. If there are many, other Python threads run meanwhile.
 fn detach_if_large<R: Send>(py: Python<'_>, bytes: usize, look: impl FnOnce() -> R + Send) -> R {
     const FEW: usize = 1 << 18;
     if bytes < FEW { look() } else { ending::detached(py, look) }
@@ -87,7 +86,7 @@ pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Optio
     Ok(pixels.filter(|pixels| dtype != DType::Bool || truths(pixels)))
 }
 
-/// The extents of an array as an image.
+/// The shape of an array as an image.
 fn shape_of(extents: &[usize], channels: bool) -> PyResult<Shape> {
     match (extents, channels) {
         (&[width], false) => Ok(Shape::new(1, width, 1)),
@@ -97,7 +96,7 @@ fn shape_of(extents: &[usize], channels: bool) -> PyResult<Shape> {
         (&[depth, height, width, channels], _) => Ok(Shape::volume(depth, height, width, channels)),
         _ => {
             let axes = extents.len();
-            Err(PyValueError::new_err(format!("an array of {axes} axes is no image; images have one to four")))
+            Err(PyValueError::new_err(format!("an array of {axes} axes is not an image; images have one to four")))
         }
     }
 }
@@ -144,8 +143,7 @@ pub(crate) fn given<'py, T: AnyElement + Element>(
     Ok(PyArray1::from_vec(py, pixels).reshape(shape)?.into_any())
 }
 
-/// An array of the pixels of one channel: a copy of few, which takes less time than to hand their
-/// memory over.
+/// An array of the pixels of one channel. Few pixels are copied, which takes less time than passing on their memory.
 pub(crate) fn export_buffer<'py>(
     py: Python<'py>,
     buffer: HostBuffer,

@@ -15,14 +15,14 @@ use crate::errors::detached;
 use crate::image::PyImage;
 use crate::session::PySession;
 
-/// Blocks of an array, which do not overlap; whatever a program reads must lie in them.
+/// Blocks of an array, which do not overlap and contain everything that a program reads.
 pub(crate) struct NumpyBlocks {
     shape: Shape,
     dtype: DType,
     parts: Vec<NumpyBlock>,
 }
 
-/// A block: its rows and columns, and its pixels, level by level and row by row, the samples of a pixel beside each other.
+/// A block: its rows and columns, and its pixels, level by level and row by row, with adjacent samples of a pixel.
 struct NumpyBlock {
     rows: Range<usize>,
     columns: Range<usize>,
@@ -87,7 +87,7 @@ impl RegionSource for NumpyBlocks {
         let here: usize = shared.iter().map(|(_, rows, columns)| rows.len() * columns.len()).sum();
         if here != region.height * region.width {
             let (last, end) = (rows.end - 1, columns.end - 1);
-            return Err(format!("rows {top} to {last} and columns {left} to {end} are not here"));
+            return Err(format!("the blocks lack pixels of rows {top} to {last} and columns {left} to {end}"));
         }
         let pixel = self.shape.channels * self.dtype.size();
         for (part, rows, columns) in shared {

@@ -1,5 +1,4 @@
-//! Building blocks of line detectors and ridge filters: oriented Gaussians, rotations, extremes as
-//! images.
+//! Building blocks of line detectors and ridge filters: oriented Gaussians, rotations, extremes as images.
 
 use horus::prelude::{Image as Typed, Interpolation, Pixel};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -9,9 +8,9 @@ use crate::any::{Any, AnyElement, numbers};
 use crate::filters::{border, near};
 use crate::image::PyImage;
 
-/// An anisotropic Gaussian or a derivative of it at `theta` degrees, with `sigmas` and `orders`
-/// along u and v: along the axes (`xy`, which ignores the angle), as one dense kernel (`2d`), or
-/// decomposed along u and v (`uv`); within a tolerance if there is one.
+/// An anisotropic Gaussian or a derivative of it at `theta` degrees, with `sigmas` and `orders` along u and v: along
+/// the axes (`xy`, which ignores the angle), as one dense filter (`2d`), or decomposed along u and v (`uv`); within a
+/// tolerance if there is one.
 #[pyfunction]
 pub(crate) fn oriented(
     a: &PyImage,
@@ -47,15 +46,19 @@ pub(crate) fn rotate(a: &PyImage, degrees: f64, mode: &str, cval: f64) -> PyResu
 pub(crate) fn absdiv(a: &PyImage, b: &PyImage, eps: f64) -> PyResult<PyImage> {
     fn quotient<T: AnyElement + Pixel>(of: &PyImage, a: &Typed<T>, b: &Any, eps: f64) -> PyResult<PyImage> {
         let Some(b) = T::from_any(b) else {
-            return Err(PyTypeError::new_err(format!("absdiv: images of {} and of {}", T::DTYPE, b.dtype())));
+            return Err(PyTypeError::new_err(format!(
+                "absdiv: images of {} and of {}; both must have one type",
+                T::DTYPE,
+                b.dtype()
+            )));
         };
         of.recorded(|| a.absdiv(b, T::from_f64(eps)))
     }
     numbers!(&a.any, "absdiv", image => quotient(a, image, &b.any, eps))
 }
 
-/// The smallest or largest pixel (`min`, `max`) as an image of one pixel, which pixel operations
-/// repeat; nothing is evaluated.
+/// The smallest or largest pixel (`min`, `max`) as an image of one pixel, which pixel operations broadcast. Evaluates
+/// nothing.
 #[pyfunction]
 pub(crate) fn extreme_value(a: &PyImage, name: &str) -> PyResult<PyImage> {
     numbers!(&a.any, name, image => match name {

@@ -1,9 +1,8 @@
 //! Threads that release the interpreter's lock, and the end of the interpreter.
 //!
-//! A thread that requests the lock while the interpreter is ending does not return: Python ends the
-//! thread, which unwinds the Rust code below and drops Python objects without the lock. So when the
-//! interpreter ends, a thread inside a call does not request the lock again: it sleeps until the
-//! process has ended, as threads do from Python 3.14 on.
+//! When a thread requests the lock while the interpreter is ending, Python ends the thread. This unwinds the Rust code
+//! below and drops Python objects without the lock. When the interpreter ends, a thread inside a call therefore does
+//! not request the lock again: it sleeps until the process has ended, as threads do from Python 3.14 on.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,8 +13,8 @@ use pyo3::prelude::*;
 
 use crate::session::{allow_all, cancel_all};
 
-/// Time for which the end of the interpreter waits for calls of other threads: long enough for
-/// steps of an evaluation, which ends after one.
+/// Time for which the end of the interpreter waits for calls of other threads. It is long enough for a step of an
+/// evaluation, after which the evaluation ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// `true` once the interpreter is about to end.
@@ -32,7 +31,7 @@ thread_local! {
     static ENDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Announces that this thread is about to take the lock; `false` if it may not any more.
+/// Announces that this thread is about to take the lock; `false` if it must not take it any more.
 fn may_return() -> bool {
     RETURNING.fetch_add(1, Ordering::SeqCst);
     let may = !ENDING.load(Ordering::SeqCst) || ENDS.get();
@@ -97,16 +96,15 @@ pub(crate) fn attached<R>(work: impl FnOnce(Python<'_>) -> R) -> Option<R> {
     done.map(|done| done.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// Runs long work while other Python threads run: one may be evaluating and need the lock to check
-/// for its end.
+/// Runs long work while other Python threads run: one of them may be evaluating and need the lock to check whether the
+/// work has ended.
 pub(crate) fn wait(work: &mut (dyn FnMut() + Send)) {
     if DETACHED.get() || attached(|py| detached(py, &mut *work)).is_none() {
         work();
     }
 }
 
-/// Ends calls of other threads; to be called at the end of the interpreter, by the thread that ends
-/// it.
+/// Ends calls of other threads. The thread that ends the interpreter calls this.
 #[pyfunction]
 pub(crate) fn end_calls(py: Python<'_>) {
     ENDS.set(true);
@@ -124,7 +122,7 @@ pub(crate) fn end_calls(py: Python<'_>) {
     allow_all();
 }
 
-/// Forgets calls of threads that a child process does not have.
+/// Forgets calls of threads that do not exist in a child process.
 #[pyfunction]
 pub(crate) fn forget_calls() {
     INSIDE.store(0, Ordering::SeqCst);

@@ -4,6 +4,7 @@ use std::any::Any as Payload;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use horus::error::{DeviceError, Error, Result};
+use horus_core::error::Audience;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,25 +13,24 @@ use crate::ending;
 
 create_exception!(horus_image, HorusError, PyException, "What Horus met that no exception of Python's own names.");
 
-/// How the operating system, and Rust, say that there is no such file or folder.
+/// The messages of the operating system, and of Rust, that a file or folder does not exist.
 const NOT_FOUND: [&str; 2] = ["(os error 2)", "entity not found"];
 
-/// The exception for an error. Python's traceback shows the call of Horus, so places in Rust are
-/// omitted. Errors of evaluations name the line that recorded the operation, where it is known: for
-/// lazy images.
+/// The exception for an error. Source lines in Rust are omitted, because Python's traceback shows the call of Horus.
+/// Errors of evaluations name the line that recorded the operation if it is known, which is for lazy images.
 pub(crate) fn exception(error: &Error) -> PyErr {
+    let named =
+        |op: &str, message: &str| PyValueError::new_err(format!("{}: {message}", Audience::Python.method_name(op)));
     match error {
         Error::ShapeMismatch { op, left, right, .. } => {
-            PyValueError::new_err(format!("{op}: images differ in size, {left} and {right}"))
+            named(op, &format!("images differ in size, {left} and {right}"))
         }
-        Error::Empty { op, shape, .. } => PyValueError::new_err(format!("{op}: size {shape} has no pixels")),
-        Error::Parameter { op, message, .. } => PyValueError::new_err(format!("{op}: {message}")),
-        Error::ForeignImage { op, .. } => {
-            PyValueError::new_err(format!("{op}: the images belong to different sessions"))
-        }
+        Error::Empty { op, shape, .. } => named(op, &format!("size {shape} has no pixels")),
+        Error::Parameter { op, message, .. } => named(op, message),
+        Error::ForeignImage { op, .. } => named(op, "the images belong to different sessions"),
         Error::Config(message) => PyValueError::new_err(message.clone()),
         Error::Forked { .. } => PyRuntimeError::new_err(error.to_string()),
-        // The cause is that of the rank that touches files, the same on all.
+        // The cause comes from the rank that accesses files, the same on all ranks.
         Error::File { cause, .. } if NOT_FOUND.iter().any(|told| cause.contains(told)) => {
             PyFileNotFoundError::new_err(error.to_string())
         }
@@ -38,7 +38,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         Error::Device { source: DeviceError::OutOfMemory { .. }, .. } => {
             PyMemoryError::new_err(without_place(&error.to_string()))
         }
-        // Memory of another library that is on another device than the session's.
+        // Memory of another library on another device than the session's.
         Error::Device { op, source: DeviceError::Argument(message), .. } if op.starts_with("from_device_array") => {
             PyValueError::new_err(message.clone())
         }
@@ -46,7 +46,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
     }
 }
 
-/// A message without Rust source lines of recorded operations; those of the user's program stay.
+/// A message without Rust source lines of recorded operations; lines of the user's program stay.
 pub(crate) fn without_place(message: &str) -> String {
     let mut told = message.to_owned();
     for (opening, closing, left) in [(" (at ", ')', 0), (" (recorded at ", ')', 0), (" recorded at ", '`', 1)] {
@@ -62,8 +62,8 @@ pub(crate) fn without_place(message: &str) -> String {
     told
 }
 
-/// The result of `work`, or the exception for its error. A panic, which is a defect of Horus,
-/// becomes an exception too: it neither ends the interpreter nor escapes an `except Exception`.
+/// The result of `work`, or the exception for its error. A panic, which is a defect of Horus, becomes an exception too:
+/// it neither ends the interpreter nor escapes an `except Exception`.
 pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> PyResult<R> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(done)) => Ok(done),

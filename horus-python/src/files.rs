@@ -1,4 +1,4 @@
-//! Picture files, and folders that are Zarr stores.
+//! Picture files, and Zarr stores, which are folders.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ pub(crate) fn open(
     AnyImage::open_with(session, path, &OpenOptions { page, volume, level: size, max_pixels, ..usual })
 }
 
-/// The micrometres of a length with a unit; nothing if it is none.
+/// The micrometres of a length with a unit; `None` if the text is no length.
 #[pyfunction]
 pub(crate) fn length(text: &str) -> Option<f64> {
     horus::io::length(text)
@@ -38,13 +38,14 @@ pub(crate) fn length(text: &str) -> Option<f64> {
 pub(crate) struct WriteOptions {
     compression: Option<Compression>,
     tile: Option<(usize, usize)>,
-    /// Number of sizes.
+    /// Number of sizes of the picture.
     sizes: Option<usize>,
-    /// Depth, scaling, clipping and quality of files, and pixels of smaller sizes.
+    /// Depth, scaling, clipping and quality of files, and the resampling of smaller sizes.
     samples: SaveOptions,
 }
 
-/// Depth, scaling, clipping and resampling by name, quality, and the value of missing pixels: how values become those of a file.
+/// Conversion of values to a file's: depth, scaling, clipping and resampling by name, quality, and the value of missing
+/// pixels.
 #[derive(FromPyObject)]
 pub(crate) struct SampleOptions {
     #[pyo3(item)]
@@ -61,7 +62,7 @@ pub(crate) struct SampleOptions {
     nodata: Option<f64>,
 }
 
-/// The value of a name.
+/// The value with this name.
 fn parsed<T: FromStr<Err = String>>(what: &str, name: Option<&str>) -> PyResult<Option<T>> {
     let parsed = |name: &str| {
         name.parse().map_err(|known| PyValueError::new_err(format!("no {what} is called {name}: {known}")))
@@ -70,7 +71,7 @@ fn parsed<T: FromStr<Err = String>>(what: &str, name: Option<&str>) -> PyResult<
 }
 
 impl SampleOptions {
-    /// As options; none if all are the defaults.
+    /// The options; an error for an unknown name.
     fn options(&self) -> PyResult<SaveOptions> {
         fn chosen<T: Copy + Default>(what: &str, name: &Option<String>, known: &[(&str, T)]) -> PyResult<T> {
             let Some(name) = name else { return Ok(T::default()) };
@@ -95,8 +96,8 @@ impl SampleOptions {
 }
 
 impl WriteOptions {
-    /// With the compression of this name, in tiles or chunks of so many rows and columns, in so many sizes, of which the
-    /// smaller have pixels of this name.
+    /// Options with the compression of this name, tiles or chunks of so many rows and columns, and so many sizes, whose
+    /// smaller ones are resampled by the method of this name.
     pub(crate) fn named(
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
@@ -107,7 +108,7 @@ impl WriteOptions {
         Ok(WriteOptions { compression: parsed("compression", compression)?, tile, sizes, samples })
     }
 
-    /// Evaluates an image and writes it to a file, or to a store if the name is that of one.
+    /// Evaluates an image and writes it to a file, or to a store if it has the name of a store.
     pub(crate) fn save<T: Element>(&self, image: &Image<T>, path: &Path) -> Result<()> {
         if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zarr")) {
             let (compression, sizes) = (self.compression.unwrap_or_default(), self.sizes.unwrap_or(1));
@@ -117,7 +118,7 @@ impl WriteOptions {
         if (SaveOptions { resampling: None, ..self.samples }) != SaveOptions::default() {
             return Err(Error::write(
                 path,
-                "a store keeps values as they are: depth, scaling, clipping, quality and nodata are of files",
+                "a store keeps values as they are: depth, scaling, clipping, quality and nodata apply to files only",
             ));
         }
         let mut options = ZarrSaveOptions::default();

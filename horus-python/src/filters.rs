@@ -5,6 +5,7 @@ use horus::prelude::{
     Resampling, Shape, Taps,
 };
 use horus::types::{Axes, LoopState as _, Resizing};
+use horus_core::image::bindings;
 use horus_core::ops::edge::{InsidePixels, WarpPositions};
 use horus_core::ops::neighbourhood::{FilterLayout, Pairing};
 use horus_core::position_map::Relation;
@@ -17,8 +18,7 @@ use crate::image::{PyImage, interned};
 use crate::reductions;
 use crate::session::PySession;
 
-/// The taps of a filter, made once: dense ones of so many rows and columns, or one for each offset
-/// (row, column).
+/// The taps of a filter, made once: dense taps of so many rows and columns, or one for each offset (row, column).
 #[pyclass(frozen, name = "Filter", module = "horus_image._horus")]
 pub(crate) struct PyFilter(Weights);
 
@@ -43,7 +43,7 @@ impl PyFilter {
     }
 }
 
-/// The border mode for a name of SciPy's.
+/// The border mode with this name in SciPy.
 pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
     match mode {
         "reflect" => Ok(Border::Reflect),
@@ -55,8 +55,7 @@ pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
     }
 }
 
-/// Correlation in the plane, within a tolerance if there is one; images of `f64` yield `f64`, all
-/// others `f32`.
+/// Correlation in the plane, within a tolerance if there is one. Images of `f64` yield `f64`, all others `f32`.
 #[pyfunction]
 pub(crate) fn correlate(
     a: &PyImage,
@@ -71,9 +70,9 @@ pub(crate) fn correlate(
     })
 }
 
-/// Correlation in the image's own type, rounded as SciPy rounds it: the window's offsets and taps are
-/// in the order of the sum, and with a `sign` those after the first belong together by two, whose
-/// pixels are added (1) or subtracted (-1). Each tap reads so many levels from that of the pixel.
+/// Correlation in the image's own type, rounded as in SciPy. The footprint's offsets and taps are in the order of the
+/// sum. With a `sign`, taps after the first form pairs, whose pixels are added (1) or subtracted (-1). Each tap reads
+/// the plane so many levels from the pixel's level.
 #[pyfunction]
 pub(crate) fn truncated(
     a: &PyImage,
@@ -90,11 +89,11 @@ pub(crate) fn truncated(
         _ => Pairing::Difference,
     };
     numbers!(&a.any, "truncated", image => {
-        a.recorded(|| image.with_border(border).truncated(&window.0, &levels, pairing))
+        a.recorded(|| bindings::truncated(&image.with_border(border), &window.0, &levels, pairing))
     })
 }
 
-/// The image whose next linear filter is within a tolerance, if there is one.
+/// The image with a tolerance for its next linear filter, if there is one.
 pub(crate) fn near<T: Pixel>(image: &Typed<T>, within: Option<f64>) -> Typed<T> {
     within.map_or_else(|| image.clone(), |t| image.within(t))
 }
@@ -107,8 +106,8 @@ pub(crate) fn correlate_depth(a: &PyImage, filter: &PyFilter, mode: &str, cval: 
     numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.with_border(border).correlate(Taps::Depth(taps))))
 }
 
-/// The smallest or largest (`min`, `max`) pixel under the window. A weight is added to or
-/// subtracted from its pixel (`add`, `sub`), or only marks it as part of the window (`pixel`).
+/// The smallest or largest (`min`, `max`) pixel under the footprint. A weight is added to or subtracted from its pixel
+/// (`add`, `sub`), or only marks it as part of the footprint (`pixel`).
 #[pyfunction]
 pub(crate) fn extreme(
     a: &PyImage,
@@ -141,7 +140,7 @@ pub(crate) fn median(a: &PyImage, size: (usize, usize, usize), mode: &str, cval:
     numbers!(&a.any, "median", image => a.recorded(|| image.with_border(border).median(size)))
 }
 
-/// The mean over a rectangle of rows and columns whose anchor (row, column) is placed on the pixel.
+/// The mean over a rectangle of rows and columns, with its anchor (row, column) at the pixel.
 #[pyfunction]
 pub(crate) fn box_mean(
     a: &PyImage,
@@ -154,7 +153,7 @@ pub(crate) fn box_mean(
     numbers!(&a.any, "box_mean", image => a.recorded(|| image.with_border(border).box_mean(MovingWindow::at(size, anchor))))
 }
 
-/// The variance over such a rectangle, in `f64`.
+/// The variance over a rectangle, in `f64`; see [`box_mean`].
 #[pyfunction]
 pub(crate) fn box_variance(
     a: &PyImage,
@@ -164,11 +163,11 @@ pub(crate) fn box_variance(
     cval: f64,
 ) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
-    numbers!(&a.any, "box_variance", image => a.recorded(|| image.with_border(border).box_variance(MovingWindow::at(size, anchor))))
+    numbers!(&a.any, "box_variance", image => a.recorded(|| bindings::box_variance(&image.with_border(border), MovingWindow::at(size, anchor))))
 }
 
-/// Of the pixels at some offsets (level, row, column), the one of rank `rank`, 0 being the
-/// smallest: by value, -0 before +0, NaN last. Few pixels are compared pairwise.
+/// The pixel of rank `rank`, 0 being the smallest, among the pixels at some offsets (level, row, column): by value, -0
+/// before +0, NaN last. Few pixels are compared pairwise.
 #[pyfunction]
 pub(crate) fn rank(
     a: &PyImage,
@@ -180,14 +179,16 @@ pub(crate) fn rank(
     /// Most pixels for which comparisons are faster.
     const FEW: usize = 9;
     if rank >= offsets.len() {
-        return Err(PyValueError::new_err(format!("place {rank} of {} pixels", offsets.len())));
+        let message = format!("requested place {rank} of {} pixels; the first is 0", offsets.len());
+        return Err(PyValueError::new_err(message));
     }
     let border = border(mode, cval)?;
     if offsets.len() > FEW {
-        let near = |v: isize| i32::try_from(v).map_err(|_| PyValueError::new_err(format!("an offset of {v} pixels")));
+        let far = |v: isize| PyValueError::new_err(format!("an offset of {v} pixels; the limit is {}", i32::MAX));
+        let near = |v: isize| i32::try_from(v).map_err(|_| far(v));
         let offsets = offsets.iter().map(|&(z, y, x)| Ok((near(z)?, near(y)?, near(x)?)));
         let offsets = offsets.collect::<PyResult<Vec<_>>>()?;
-        return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank_at(offsets, rank)));
+        return numbers!(&a.any, "rank", image => a.recorded(|| bindings::rank_at(&image.with_border(border), offsets, rank)));
     }
     numbers!(&a.any, "rank", image => a.recorded(|| {
         let around = offsets.iter().map(|&(z, y, x)| image.with_border(border).shift(-z, -y, -x));
@@ -195,9 +196,9 @@ pub(crate) fn rank(
     }))
 }
 
-/// The affine map from positions (column, row, 1) of the result to those of the image:
-/// `[xx, xy, x0, yx, yy, y0]`. With `along`, the constant is the value at positions beyond the first or the last pixel, which are computed
-/// from these numbers for rows and columns: see `WarpPositions`.
+/// The affine map from positions (column, row, 1) of the result to positions of the image: `[xx, xy, x0, yx, yy, y0]`.
+/// With `along`, its numbers for rows and columns give the positions (see `WarpPositions`), and positions beyond the
+/// first or the last pixel yield the constant.
 #[pyfunction]
 pub(crate) fn affine(
     a: &PyImage,
@@ -224,12 +225,12 @@ pub(crate) fn affine(
         last,
     });
     let inside = InsidePixels { origin: [0, 0], along, value: cval };
-    numbers!(&a.any, "affine", image => a.recorded(|| image.affine_inside(map, size, how, inside)))
+    numbers!(&a.any, "affine", image => a.recorded(|| bindings::affine_inside(image, map, size, how, inside)))
 }
 
-/// The image as the result of a function of several operations, with what files say of the function's images: its pixels
-/// lie at the positions of a map (matrix and offset) from its levels, rows and columns to theirs, or at the same. Images
-/// of other rows and columns than the first are numbers, rows and columns.
+/// The image as the result of a function of several operations, with the metadata of the function's images. A map
+/// (matrix and offset) leads from its levels, rows and columns to theirs; without a map they are the same. Images whose
+/// rows and columns differ from the first image's are left out: they are numbers, rows or columns.
 #[pyfunction]
 pub(crate) fn related(
     a: &PyImage,
@@ -243,7 +244,7 @@ pub(crate) fn related(
     let images = images.iter().filter(|image| plane(image) == plane(&images[0]));
     images.for_each(|image| each!(&image.any, image => image.handles(&mut handles)));
     let inputs: Vec<_> = handles.into_iter().map(|handle| (handle, relation)).collect();
-    each!(&a.any, image => a.recorded(|| image.related(interned(function), &inputs)))
+    each!(&a.any, image => a.recorded(|| bindings::related(image, interned(function), &inputs)))
 }
 
 fn interpolated(name: &str) -> Option<Interpolation> {
@@ -326,7 +327,7 @@ pub(crate) fn stack(images: Vec<PyRef<'_, PyImage>>, channels: bool) -> PyResult
     fn of_type<T: AnyElement>(images: &[PyRef<'_, PyImage>], _first: &Typed<T>, channels: bool) -> PyResult<PyImage> {
         let typed: Option<Vec<&Typed<T>>> = images.iter().map(|image| T::from_any(&image.any)).collect();
         let Some(typed) = typed else {
-            return Err(PyValueError::new_err("stack: images of different types; convert them"));
+            return Err(PyValueError::new_err("stack: the images differ in type; convert them"));
         };
         images[0].recorded(|| match channels {
             true => Typed::stack(typed[0].session(), typed.iter().copied(), Axis::Channels),
@@ -334,18 +335,19 @@ pub(crate) fn stack(images: Vec<PyRef<'_, PyImage>>, channels: bool) -> PyResult
         })
     }
     let Some(first) = images.first() else {
-        return Err(PyValueError::new_err("stack: no images"));
+        return Err(PyValueError::new_err("stack: no images given; at least one is needed"));
     };
     each!(&first.any, image => of_type(&images, image, channels))
 }
 
-/// `b` over `a`, its first pixel in row `top` and column `left`; both have one type.
+/// `b` over `a`, with its first pixel in row `top` and column `left`; both have one type.
 #[pyfunction]
 pub(crate) fn paste(a: &PyImage, b: &PyImage, top: isize, left: isize) -> PyResult<PyImage> {
     fn like<'a, T: AnyElement>(b: &'a PyImage, a: &Typed<T>) -> PyResult<&'a Typed<T>> {
         let (over, under) = (b.any.dtype(), a.dtype());
-        T::from_any(&b.any)
-            .ok_or_else(|| PyTypeError::new_err(format!("paste: pixels of {over} over those of {under}")))
+        T::from_any(&b.any).ok_or_else(|| {
+            PyTypeError::new_err(format!("paste: pixels of {over} over {under}; both must have one type"))
+        })
     }
     each!(&a.any, image => {
         let b = like(b, image)?;
@@ -371,7 +373,7 @@ pub(crate) fn index(session: &PySession, shape: (usize, usize, usize), axis: usi
     Ok(session.image(any))
 }
 
-/// Returns `True` if two images have the same pixels; evaluates both.
+/// Returns `True` if two images have the same pixels. Evaluates both.
 #[pyfunction]
 pub(crate) fn equal(py: Python<'_>, a: &PyImage, b: &PyImage) -> PyResult<bool> {
     fn differ<T: AnyElement + Pixel>(a: &Typed<T>, b: &PyImage) -> Option<Typed<bool>> {

@@ -33,13 +33,12 @@ impl PyImage {
         PyImage { any, watch }
     }
 
-    /// Another image of this one's session.
+    /// Another image of the same session.
     pub(crate) fn new_in_session(&self, any: Any) -> PyImage {
         PyImage::new(any, Arc::clone(&self.watch))
     }
 
-    /// The recorded result as another image of this one's session; the exception for the error that
-    /// it carries.
+    /// The recorded result as another image of the same session, or the exception for the error that it carries.
     pub(crate) fn recorded<T: AnyElement>(&self, make: impl FnOnce() -> Typed<T>) -> PyResult<PyImage> {
         let any = caught(|| {
             let image = make();
@@ -49,13 +48,13 @@ impl PyImage {
         Ok(self.new_in_session(any))
     }
 
-    /// The result of reading a value while other Python threads run, until the user interrupts it.
+    /// Reads a value while other Python threads run, until the user interrupts it.
     pub(crate) fn read_value<R: Send>(&self, py: Python<'_>, look: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
         self.watch.finish_evaluation(detached(py, look))
     }
 }
 
-/// The name of a program's file, or of a function, kept for ever: there are few.
+/// The name of a program's file, or of a function, stored for ever: there are few.
 pub(crate) fn interned(file: &str) -> &'static str {
     static FILES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,9 +68,9 @@ pub(crate) fn interned(file: &str) -> &'static str {
 
 #[pymethods]
 impl PyImage {
-    /// An image of the pixels of an array of one to four axes: columns; rows and columns; levels,
-    /// rows and columns, or, with channels, rows, columns and channels; all four. Any strides are
-    /// accepted; pixels are copied once, or read in place. Truth values are given as bytes.
+    /// An image of the pixels of an array of one to four axes: columns; rows and columns; levels, rows and columns, or,
+    /// with channels, rows, columns and channels; all four. Any strides are accepted; pixels are copied once, or read
+    /// in place. Truth values are given as bytes.
     #[staticmethod]
     #[pyo3(signature = (session, array, dtype, channels, copy=true))]
     fn of_array(
@@ -88,8 +87,8 @@ impl PyImage {
         typed!(dtype, T => arrays::import_array::<T>(py, session, array, channels, copy))
     }
 
-    /// An image of this shape of the elements of a contiguous array in the memory of the session's
-    /// GPU, of a mask its bytes; copied or in place.
+    /// An image of this shape from the elements of a contiguous array in the memory of the session's GPU, copied or in
+    /// place; a mask's elements are bytes.
     #[staticmethod]
     fn of_device(
         py: Python<'_>,
@@ -100,14 +99,14 @@ impl PyImage {
     ) -> PyResult<PyImage> {
         let [depth, height, width, channels] = shape;
         let shape = Shape::volume(depth, height, width, channels);
-        let none = || PyTypeError::new_err("an image is made of contiguous elements of a type of pixels");
+        let none = || PyTypeError::new_err("the array must be contiguous, and of a type that images have");
         let pixels = array.pixels(py, shape).ok_or_else(none)?;
         let any = detached(py, || pixels.image(&session.open, copy))?;
         Ok(session.image(any))
     }
 
-    /// An image of a large array, called `name` in messages, of which these blocks are in memory: their row, their column, and an
-    /// array of levels, rows, columns and channels. It reads them in place, when it is evaluated.
+    /// An image of a large array, called `name` in messages, with only these blocks in memory: their row, their column,
+    /// and an array of levels, rows, columns and channels. They are read in place, during evaluations.
     #[staticmethod]
     fn of_parts(
         py: Python<'_>,
@@ -122,8 +121,8 @@ impl PyImage {
         NumpyBlocks::new(shape, any::named(dtype)?, &blocks)?.image(py, session, name)
     }
 
-    /// The regions that computing this image reads of images of parts: first row, first column, rows and columns; `None` if it
-    /// reads nothing of one.
+    /// The regions that computing this image reads from images of parts: first row, first column, rows and columns;
+    /// `None` for an image from which it reads nothing.
     fn reads(&self, py: Python<'_>, sources: Vec<PyRef<'_, PyImage>>) -> PyResult<Vec<Option<[usize; 4]>>> {
         let mut handles = Vec::new();
         sources.iter().for_each(|image| each!(&image.any, image => image.handles(&mut handles)));
@@ -151,8 +150,8 @@ impl PyImage {
         })
     }
 
-    /// Sets the line of the user's program that recorded the image and its ancestors, where it is
-    /// not set yet; errors of evaluations name it.
+    /// Sets the line of the user's program that recorded the image and its ancestors, unless it is set; errors of
+    /// evaluations name it.
     fn recorded_at(&self, file: &str, line: u32) {
         let line = SourceLine { file: interned(file), line };
         let mut handles = Vec::new();
@@ -160,7 +159,7 @@ impl PyImage {
         handles.iter().for_each(|handle| handle.recorded_at(line));
     }
 
-    /// Levels, rows, columns and channels.
+    /// The numbers of levels, rows, columns and channels.
     #[getter]
     fn shape(&self) -> [usize; 4] {
         let shape = self.any.shape();
@@ -178,13 +177,12 @@ impl PyImage {
         each!(&self.any, image => arrays::given(py, self, image, shape))
     }
 
-    /// Evaluates an image into an array of its type, contiguous and in C order.
+    /// Evaluates the image into an array of its type, contiguous and in C order.
     fn read_into(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
         each!(&self.any, image => arrays::put(py, self, image, array))
     }
 
-    /// Evaluates the image into memory readable by NumPy and DLPack, with these extents and strides
-    /// (in pixels).
+    /// Evaluates the image into memory that NumPy and DLPack can read, with these extents and strides (in pixels).
     fn memory(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>) -> PyResult<PyMemory> {
         each!(&self.any, image => memory::on_host(py, self, image, (shape, strides)))
     }
@@ -201,8 +199,7 @@ impl PyImage {
         each!(&self.any, image => memory::on_gpu(py, self, image, (shape, strides), (copy, stream)))
     }
 
-    /// The number of the GPU that computes the image, `None` for a CPU; evaluates it if the device
-    /// has not been chosen.
+    /// The number of the GPU that computes the image, `None` for a CPU. Evaluates it if the device is not chosen yet.
     fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         each!(&self.any, image => {
             if image.session().device().is_none() {
@@ -212,29 +209,30 @@ impl PyImage {
         })
     }
 
-    /// The distances of levels, which may be unknown, rows and columns in micrometres.
+    /// The distances between levels (possibly unknown), rows and columns, in micrometres.
     fn pixel_size(&self) -> Option<(Option<f64>, f64, f64)> {
         let size = each!(&self.any, image => pixel_size(image))?;
         Some((size.levels, size.rows, size.columns))
     }
 
-    /// The same pixels, with such distances.
+    /// The same pixels, with these distances.
     fn with_pixel_size(&self, levels: Option<f64>, rows: f64, columns: f64) -> PyResult<PyImage> {
         let size = PixelSize::of([levels, Some(rows), Some(columns)]).filter(|size| size.levels == levels);
         let size = size.ok_or_else(|| {
             let depth = levels.map(|side| format!("{side}, ")).unwrap_or_default();
-            let text = format!("pixel_size has sides of {depth}{rows} and {columns} micrometres; they are positive");
+            let text =
+                format!("pixel_size has sides of {depth}{rows} and {columns} micrometres; they must be positive");
             PyValueError::new_err(text)
         })?;
         each!(&self.any, image => self.recorded(|| with_pixel_size(image, Some(size))))
     }
 
-    /// The same pixels, whose last channel is alpha that colours are not multiplied by, or is not known to be.
+    /// The same pixels, whose last channel is, or is not, alpha that colours are not multiplied by.
     fn with_alpha(&self, is_alpha: bool) -> PyResult<PyImage> {
         each!(&self.any, image => self.recorded(|| with_alpha(image, is_alpha.then_some(Alpha::Unassociated))))
     }
 
-    /// Channels are red, green and blue of one pixel, with or without alpha.
+    /// Returns `True` if the channels are red, green and blue of one pixel, with or without alpha.
     fn is_colour(&self) -> bool {
         each!(&self.any, image => {
             channel_names(image).is_empty() && image.channels() - usize::from(alpha(image).is_some()) == 3
@@ -264,7 +262,7 @@ impl PyImage {
         each!(&self.any, image => self.read_value(py, || how.save(image, &path)))
     }
 
-    /// Evaluates the image and returns the bytes of a file of it.
+    /// Evaluates the image and encodes it as the bytes of a file.
     fn encode<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
         let format = Format::named(format).map_err(PyValueError::new_err)?;
         let bytes = each!(&self.any, image => self.read_value(py, || image.encode(format, &SaveOptions::default())))?;

@@ -1,12 +1,11 @@
 //! The private half of the Python package `horus-image`: the module `horus_image._horus`.
 //!
-//! It exposes images, sessions and errors of Horus to Python one by one, and knows nothing of
-//! SciPy: functions such as `gaussian_filter` are composed in Python (`python/horus_image/`), where
-//! they cost a microsecond and can be read beside SciPy's own. This module guarantees that pixels
-//! are checked before they are read, that the interpreter is free while Horus computes or copies,
-//! and that every failure, including a panic, is an exception. Objects protect their state by their
-//! own locks, so the module also works without the interpreter's lock. Memory shared with other
-//! libraries is in `foreign`, with all unsafe code.
+//! It exposes images, sessions and errors of Horus to Python. Functions of SciPy, such as `gaussian_filter`, are
+//! composed in Python (`python/horus_image/`), where they take a microsecond and can be compared with SciPy's source.
+//!
+//! Pixels are checked before they are read, the interpreter is free while Horus computes or copies, and every failure,
+//! including a panic, is an exception. Objects have their own locks, so the module also works without the interpreter's
+//! lock. All unsafe code is in `foreign`, for memory shared with other libraries.
 
 mod any;
 mod arrays;
@@ -76,13 +75,13 @@ mod _horus {
     #[pymodule_export]
     use crate::session::PySession;
 
-    /// The version, and the operations on pixels by kind, from the table that all back ends share.
+    /// Adds the version, and the operations on pixels by kind, from the table that all back ends share.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         horus_core::session::wait_by(crate::ending::wait);
         horus_core::error::Audience::Python.set();
-        // NumPy's functions are looked up now. At the end of the interpreter, when a `__del__` may be the first to call us, nothing can
-        // be imported, and the lookup would panic.
+        // Imports NumPy now. When a `__del__` makes the first call at the end of the interpreter, nothing can be
+        // imported, and looking up NumPy's functions would panic.
         module.py().import("numpy")?;
         drop(PyArray1::<u8>::zeros(module.py(), 1, false).try_readonly()?);
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -1,7 +1,7 @@
 //! Horus's log messages, forwarded to Python's `logging`.
 //!
-//! Messages are delivered when a call returns, on the calling thread: earlier they may come from
-//! threads with locks for which the holder of the interpreter's lock waits.
+//! Messages are delivered when a call returns, on the calling thread. Threads that log may have locks for which the
+//! owner of the interpreter's lock waits.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,4 @@
-//! Evaluated pixels as memory for other libraries: NumPy, and those that support DLPack or CUDA's
-//! array interface.
+//! Evaluated pixels as memory for other libraries: NumPy, and libraries that support DLPack or CUDA's array interface.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -54,8 +53,7 @@ impl PyMemory {
 
 #[pymethods]
 impl PyMemory {
-    /// The same pixels, exclusively owned: in place if they have no other owner any more, else
-    /// copied.
+    /// The same pixels, exclusively owned: in place if they have no other owner any more, else copied.
     fn own(&self, py: Python<'_>) -> PyMemory {
         let taken = {
             let mut held = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +153,7 @@ pub(crate) fn buffer<T: AnyElement>(image: &Typed<T>) -> Result<HostBuffer> {
     image.session().buffer_of(handles.first().copied().ok_or_else(missing)?)
 }
 
-/// Evaluates an image into host memory, which it may share.
+/// Evaluates an image into host memory, possibly shared.
 pub(crate) fn on_host<T: AnyElement>(
     py: Python<'_>,
     of: &PyImage,
@@ -166,8 +164,8 @@ pub(crate) fn on_host<T: AnyElement>(
     Ok(PyMemory::over(buffer, image.dtype(), layout, false))
 }
 
-/// Evaluates an image in place on a GPU, or a copy of it, for later work of a stream; without one it
-/// is complete on return.
+/// Evaluates an image in place on a GPU, or a copy of it, for later work of a stream; without a stream it is complete
+/// on return.
 pub(crate) fn on_gpu<T: AnyElement>(
     py: Python<'_>,
     of: &PyImage,

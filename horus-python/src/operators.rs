@@ -1,6 +1,7 @@
 //! Operations on pixels.
 
 use horus::prelude::{Colour, Image as Typed, Pixel};
+use horus_core::image::bindings;
 use horus_core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 use crate::any::{Any, AnyElement, each, numbers, typed};
 use crate::image::PyImage;
 
-/// Name, kind, and NumPy's name of each operation of one or two operands; functions of floats are of their own kind.
+/// Name, kind, and NumPy's name of each operation of one or two operands; functions of floats are a kind of their own.
 pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
     let kind = |row: &PixelInfo| match row.kind {
         PixelKind::Unary if row.transcendental => Some("function"),
@@ -36,7 +37,7 @@ pub(crate) enum ImageOrNumber<'py> {
     Number(f64),
 }
 
-/// Another operand in the type of the first.
+/// Another operand, in the type of the first.
 enum TypedOperand<'a, T: Pixel> {
     Image(&'a Typed<T>),
     Number(T),
@@ -70,24 +71,24 @@ fn same<'a, T: AnyElement + Pixel>(
 #[pyfunction]
 pub(crate) fn unary(name: &str, a: &PyImage) -> PyResult<PyImage> {
     let op = named(name)?;
-    numbers!(&a.any, name, image => a.recorded(|| image.unary(op)))
+    numbers!(&a.any, name, image => a.recorded(|| bindings::unary(image, op)))
 }
 
 /// An operation on each pixel of an image and of an operand, an image of the same type or a number.
 #[pyfunction]
 pub(crate) fn binary(name: &str, a: &PyImage, b: ImageOrNumber<'_>) -> PyResult<PyImage> {
     let op = named(name)?;
-    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| image.binary(op, b))))
+    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| bindings::binary(image, op, b))))
 }
 
 /// An operation on a number and each pixel of an image.
 #[pyfunction]
 pub(crate) fn binary_of_number(name: &str, a: f64, b: &PyImage) -> PyResult<PyImage> {
     let op = named(name)?;
-    numbers!(&b.any, name, image => b.recorded(|| of_number(a, image).binary(op, image)))
+    numbers!(&b.any, name, image => b.recorded(|| bindings::binary(&of_number(a, image), op, image)))
 }
 
-/// `a * b + c` of each pixel, of floats rounded once.
+/// `a * b + c` of each pixel; floats are rounded once.
 #[pyfunction]
 pub(crate) fn mul_add(a: &PyImage, b: ImageOrNumber<'_>, c: ImageOrNumber<'_>) -> PyResult<PyImage> {
     fn of<T: AnyElement + Pixel>(
@@ -102,25 +103,25 @@ pub(crate) fn mul_add(a: &PyImage, b: ImageOrNumber<'_>, c: ImageOrNumber<'_>) -
     numbers!(&a.any, "mul_add", image => of(a, image, &b, &c))
 }
 
-/// An image of one pixel, which is repeated.
+/// An image of one pixel, which is broadcast.
 fn of_number<T: Pixel>(number: f64, beside: &Typed<T>) -> Typed<T> {
     Typed::constant(beside.session(), (1, 1), T::from_f64(number))
 }
 
-/// The mask of pixels for which a comparison holds.
+/// The mask of pixels for which a comparison is true.
 #[pyfunction]
 pub(crate) fn compare(name: &str, a: &PyImage, b: ImageOrNumber<'_>) -> PyResult<PyImage> {
     let op = named(name)?;
-    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| image.compare(op, b))))
+    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| bindings::compare(image, op, b))))
 }
 
-/// The pixels of `a` where the mask is true, else those of `b`; at least one of both is an image.
+/// The pixels of `a` where the mask is true, else the pixels of `b`; at least one of `a` and `b` is an image.
 #[pyfunction]
 pub(crate) fn select(mask: &PyImage, a: ImageOrNumber<'_>, b: ImageOrNumber<'_>) -> PyResult<PyImage> {
     let holds = mask.any.mask("select")?;
     let typed = match (&a, &b) {
         (ImageOrNumber::Image(typed), _) | (_, ImageOrNumber::Image(typed)) => typed,
-        _ => return Err(PyTypeError::new_err("select: two numbers; one of both must be an image")),
+        _ => return Err(PyTypeError::new_err("select: both values are numbers; at least one must be an image")),
     };
     numbers!(&typed.any, "select", image => chosen(mask, holds, image, &a, &b))
 }
@@ -155,7 +156,7 @@ pub(crate) fn invert(mask: &PyImage) -> PyResult<PyImage> {
     mask.recorded(|| !holds)
 }
 
-/// The colours of one space (`rgb`, `hsv`, `lab` or `ycbcr`) in another, of three channels of `f32`.
+/// Converts colours of three channels of `f32` from one space (`rgb`, `hsv`, `lab` or `ycbcr`) to another.
 #[pyfunction]
 pub(crate) fn convert_colour(a: &PyImage, source: &str, target: &str) -> PyResult<PyImage> {
     let space = |name: &str| match name {
@@ -170,7 +171,7 @@ pub(crate) fn convert_colour(a: &PyImage, source: &str, target: &str) -> PyResul
     let (from, to) = (space(source)?, space(target)?);
     match &a.any {
         Any::F32(image) => a.recorded(|| image.convert_colour(from, to)),
-        other => Err(PyTypeError::new_err(format!("convert_colour: pixels are f32, not {}", other.dtype()))),
+        other => Err(PyTypeError::new_err(format!("convert_colour: pixels must be f32, not {}", other.dtype()))),
     }
 }
 
@@ -183,8 +184,8 @@ pub(crate) fn clamp(a: &PyImage, low: f64, high: f64) -> PyResult<PyImage> {
     numbers!(&a.any, "clamp", image => a.recorded(|| limited(image, low, high)))
 }
 
-/// Converts pixels to another type: numbers are rounded to nearest and saturated; masks become 0
-/// and 1; as a mask, non-zero pixels are true.
+/// Converts pixels to another type. Numbers are rounded to nearest and saturated. Masks become 0 and 1. Non-zero pixels
+/// become true in a mask.
 #[pyfunction]
 pub(crate) fn convert(a: &PyImage, dtype: &str) -> PyResult<PyImage> {
     fn mask<T: Pixel>(image: &Typed<T>) -> Typed<bool> {
@@ -199,9 +200,9 @@ pub(crate) fn convert(a: &PyImage, dtype: &str) -> PyResult<PyImage> {
     typed!(dtype, T => each!(&a.any, image => a.recorded(|| image.convert::<T>())))
 }
 
-/// Converts pixels to another type of numbers as C and NumPy cast: what follows the point is cut, and
-/// numbers that the type does not hold are taken modulo its range.
+/// Converts pixels to another type of numbers as C and NumPy cast: fractions are dropped, and numbers outside the range
+/// of the type are taken modulo its range.
 #[pyfunction]
 pub(crate) fn cast(a: &PyImage, dtype: &str) -> PyResult<PyImage> {
-    typed!(dtype, T => numbers!(&a.any, "cast", image => a.recorded(|| image.cast::<T>())))
+    typed!(dtype, T => numbers!(&a.any, "cast", image => a.recorded(|| bindings::cast::<_, T>(image))))
 }

@@ -1,4 +1,4 @@
-//! Programs recorded once, then run again on other arrays or repeated on their own results.
+//! Programs recorded once, then replayed on other arrays or repeated on their own results.
 
 use std::ops::ControlFlow;
 use std::panic::Location;
@@ -23,7 +23,7 @@ use crate::image::PyImage;
 use crate::memory::{PyDeviceMemory, PyMemory, StridedLayout, on_gpu};
 use crate::session::{EvaluationWatch, PySession};
 
-/// Stand-ins for images, on which a program is recorded that is to be repeated.
+/// Placeholder images, on which a program that will be repeated is recorded.
 #[pyclass(frozen, name = "Recording", module = "horus_image._horus")]
 pub(crate) struct PyRecording {
     stand_ins: StandIns,
@@ -41,13 +41,13 @@ impl PyRecording {
         Ok(PyRecording { stand_ins, watch: Arc::clone(&session.watch), kinds })
     }
 
-    /// The images to record on, in the order of those given.
+    /// The images to record on, in the order of the given images.
     fn images(&self) -> Vec<PyImage> {
         let all = self.stand_ins.handles().iter().zip(&self.kinds);
         all.map(|(handle, (_, behind))| PyImage::new(behind(handle.clone()), Arc::clone(&self.watch))).collect()
     }
 
-    /// True once the program has looked at one of them or at a value computed from them.
+    /// True once the program has read one of them, or a value computed from them.
     fn looked_into(&self, py: Python<'_>) -> PyResult<bool> {
         detached(py, || Ok(self.stand_ins.looked_into()))
     }
@@ -86,7 +86,8 @@ fn wait_for_memories(pending: Pending, kinds: &[(DType, StridedLayout)]) -> Resu
 
 #[pymethods]
 impl PyProgram {
-    /// Evaluates results that this thread recorded for images of arrays, or of a GPU, and keeps how, if that can be repeated.
+    /// Evaluates results that this thread recorded for images of arrays, or of a GPU. Stores the executable if it can
+    /// be replayed.
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -118,13 +119,13 @@ impl PyProgram {
         self.run_on_arrays(py, &arrays, |results| wait_for_memories(results, &self.results))
     }
 
-    /// Runs the program of one array and one result, an array that holds its pixels.
+    /// Runs the program of one array and one result; returns an array of the result's pixels.
     fn run_one<'py>(&self, py: Python<'py>, array: Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = self.run_on_arrays(py, &[array], wait_for_buffers)?;
         self.only_result(py, found)
     }
 
-    /// Runs the program of one array on a GPU and one result, an array that holds its pixels.
+    /// Runs the program of one array on a GPU and one result; returns an array of the result's pixels.
     fn run_on_gpu<'py>(&self, py: Python<'py>, array: &GpuArray) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(pixels) = array.extents().and_then(|shape| array.pixels(py, shape)) else { return Ok(None) };
         let found = detached(py, || {
@@ -140,7 +141,7 @@ impl PyProgram {
 }
 
 impl PyProgram {
-    /// An array that holds the pixels of the only result.
+    /// An array of the pixels of the only result.
     fn only_result<'py>(&self, py: Python<'py>, found: Option<Vec<HostBuffer>>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match (found.and_then(|mut buffers| buffers.pop()), self.results.first()) {
             (Some(buffer), Some((dtype, layout))) => export_buffer(py, buffer, *dtype, layout.clone()).map(Some),
@@ -197,8 +198,7 @@ pub(crate) struct PyImageProgram {
     results: Vec<(ImageFromHandle, StridedLayout)>,
 }
 
-/// An input of a program of images: an image of the session, or an array that becomes one for a
-/// run.
+/// An input of a program of images: an image of the session, or an array that becomes one for a run.
 #[derive(FromPyObject)]
 enum ProgramInput<'py> {
     #[pyo3(transparent)]
@@ -207,7 +207,7 @@ enum ProgramInput<'py> {
     Image(PyRef<'py, PyImage>),
 }
 
-/// An [`ProgramInput`] apart from Python.
+/// A [`ProgramInput`] without Python objects.
 enum DetachedInput<'a> {
     Array(GpuPixels),
     Image(&'a Any),
@@ -225,8 +225,8 @@ impl ProgramInput<'_> {
 
 #[pymethods]
 impl PyImageProgram {
-    /// Evaluates results that this thread recorded for images, where they are, and keeps how, if that can be repeated; the results of
-    /// later runs have these layouts.
+    /// Evaluates results that this thread recorded for images, where they are. Stores the executable if it can be
+    /// replayed; the results of later runs have these layouts.
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -244,7 +244,8 @@ impl PyImageProgram {
         Ok(session.watch.finish_evaluation(replay)?.filter(|_| !looked).map(keep))
     }
 
-    /// Runs the program on evaluated images, and arrays on a GPU; `None` if it should be recorded again. Its results are evaluated.
+    /// Runs the program on evaluated images, and arrays on a GPU; `None` if it should be recorded again. Its results
+    /// are evaluated.
     fn run(&self, py: Python<'_>, inputs: Vec<ProgramInput<'_>>) -> PyResult<Option<Vec<(PyImage, PyDeviceMemory)>>> {
         let given: Option<Vec<_>> = inputs.iter().map(|input| input.detach(py)).collect();
         let Some(given) = given else { return Ok(None) };
@@ -284,7 +285,7 @@ impl LoopState for PyLoopState {
     }
 }
 
-/// Calls Python between two steps, and keeps its exception for the end.
+/// Calls Python between two iterations, and stores its exception for the end.
 struct StepCaller<'a> {
     watch: &'a Arc<EvaluationWatch>,
     raised: Mutex<Option<PyErr>>,
@@ -305,7 +306,7 @@ impl StepCaller<'_> {
         state.0.iter().map(|any| PyImage::new(any.clone(), Arc::clone(self.watch))).collect()
     }
 
-    /// The next state, or one that carries an error.
+    /// The next state, or a state that carries an error.
     fn step(&self, step: &Py<PyAny>, state: &PyLoopState) -> PyLoopState {
         let called = attached(|py| -> PyResult<PyLoopState> {
             let found = step.bind(py).call1((self.images(state),))?;
@@ -318,7 +319,7 @@ impl StepCaller<'_> {
         })
     }
 
-    /// Returns `Continue` if the loop goes on.
+    /// Returns `Continue` if the loop continues.
     fn call_observer(&self, look: &Py<PyAny>, step: usize, state: &PyLoopState) -> ControlFlow<()> {
         let called = attached(|py| look.bind(py).call1((step, self.images(state)))?.is_truthy());
         match called.and_then(|called| self.store_exception(called)) {
@@ -328,15 +329,15 @@ impl StepCaller<'_> {
     }
 }
 
-/// The state, the number of steps, the last change, and the reason for the end of the loop.
+/// The state, the number of iterations, the last change, and the reason for the end of the loop.
 type IterateResult = (Vec<PyImage>, usize, Option<f64>, &'static str);
 
-/// The most steps, the bound on the change, its measure, and the interval of measuring in steps.
+/// The most iterations, the bound on the change, its measure, and the interval of measuring in iterations.
 type StoppingRule = (usize, Option<f64>, String, usize);
 
-/// Repeats a step, which takes images and returns as many, until the given number of steps is made
-/// or the change of one is below a bound. `look` gets number and state at the same interval, and a
-/// true result ends the loop.
+/// Iterates a function that takes images and returns as many, until the given number of iterations is reached or the
+/// change of an iteration is below a bound. `look` is called with number and state at the same interval; a true result
+/// ends the loop.
 #[pyfunction]
 #[pyo3(signature = (session, state, step, ends, look))]
 pub(crate) fn iterate(

@@ -1,7 +1,7 @@
 //! Ranks on a communicator of mpi4py.
 //!
-//! The wheel is linked with no MPI, as there is one for each machine: messages are sent by the calls
-//! of mpi4py, from and to Horus's memory. A call takes some microseconds more than MPI's own.
+//! The wheel is not linked with MPI, because each machine has its own: calls of mpi4py send messages between Horus's
+//! memory. A call takes some microseconds more than MPI's own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,14 +18,14 @@ use crate::ending::{attached, detached};
 use crate::errors;
 use crate::foreign::messages::{Mpi4pyExchange, PIECE, exchange, with_readable, with_writable};
 
-/// Time for which other ranks wait for rank 0 to print an error common to all.
+/// Time for which other ranks wait for rank 0 to print an error that all have.
 const HEAD_START: Duration = Duration::from_millis(300);
 /// Numbers that rank 0 gathers at a time for a sum, over all ranks.
 const GATHERED: usize = 1 << 23;
 
-/// Turns of the sessions of this process, on whatever communicators.
+/// The order of communication of the sessions of this process, on any communicator.
 static TURNS: CommunicationOrder = CommunicationOrder::new();
-/// The communicators of the program that sessions were opened on, and Horus's duplicates of them.
+/// The communicators of the program on which sessions were opened, and Horus's duplicates of them.
 static OPEN_RANKS: Mutex<Vec<(Py<PyAny>, Arc<Mpi4pyRanks>)>> = Mutex::new(Vec::new());
 /// `true` once the ranks of this node are watched.
 #[cfg(target_os = "linux")]
@@ -39,7 +39,7 @@ pub(crate) struct Mpi4pyRanks {
     pub(crate) rank: usize,
     size: usize,
     place: OnNode,
-    /// The only thread that may call MPI, unless MPI allows all of them at once.
+    /// The only thread that may call MPI; `None` if MPI allows all threads at once.
     thread: Option<ThreadId>,
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Mpi4pyRanks {
     }
 }
 
-/// The result of calls of Python.
+/// The result of a call of Python.
 pub(crate) fn convert_call_result<R>(during: &str, called: Option<PyResult<R>>) -> Result<R, CommError> {
     match called {
         Some(Ok(done)) => Ok(done),
@@ -59,10 +59,10 @@ pub(crate) fn convert_call_result<R>(during: &str, called: Option<PyResult<R>>) 
 }
 
 impl Mpi4pyRanks {
-    /// The ranks of a communicator; Horus uses a duplicate of it, so that its messages are not
-    /// mistaken for those of the program. Collective.
+    /// The ranks of a communicator. Horus uses a duplicate of it, so that its messages are not confused with the
+    /// program's. Collective.
     pub(crate) fn of(py: Python<'_>, comm: &Bound<'_, PyAny>) -> PyResult<Arc<Mpi4pyRanks>> {
-        // Comparisons run Python, which may run another thread that looks here.
+        // Comparisons run Python, which may switch to another thread that comes here.
         let all: Vec<_> = open_ranks().iter().map(|(known, ranks)| (known.clone_ref(py), Arc::clone(ranks))).collect();
         for (known, ranks) in all {
             if known.bind(py).eq(comm)? {
@@ -97,7 +97,7 @@ impl Mpi4pyRanks {
         py.import("mpi4py.MPI")
     }
 
-    /// Calls mpi4py with the lock of the interpreter, which it releases while it waits.
+    /// Calls mpi4py with the interpreter's lock, which mpi4py releases while it waits.
     fn call<R>(
         &self,
         name: &str,
@@ -121,7 +121,7 @@ impl Mpi4pyRanks {
     /// Prints the reason and ends all processes.
     pub(crate) fn end(&self, message: &str) -> ! {
         if ABORTING.swap(true, Ordering::SeqCst) {
-            std::thread::sleep(10 * HEAD_START); // another thread does so
+            std::thread::sleep(10 * HEAD_START); // another thread ends the processes
             horus_mpi::kill();
         }
         if self.rank > 0 {
@@ -130,7 +130,7 @@ impl Mpi4pyRanks {
         let (me, message) = (format!("rank {}: ", self.rank), errors::without_place(message));
         horus_core::warning::print(format_args!("error: {me}{}", message.strip_prefix(&me).unwrap_or(&message)));
         attached(|py| {
-            // Lines printed before are not lost; a closed pipe is no further error.
+            // Lines printed before are not lost; a closed pipe is not another error.
             let flushed = py.import("sys").and_then(|sys| sys.getattr("stdout")?.call_method0("flush"));
             drop(flushed);
             let may = self.thread.is_none_or(|thread| thread == std::thread::current().id());
@@ -138,7 +138,7 @@ impl Mpi4pyRanks {
                 horus_core::warning::print(format_args!("error: {me}Abort: {error}"));
             }
         });
-        // The launcher sees a process that a signal ended, and ends the others.
+        // The launcher notices a process that a signal ended, and ends the others.
         horus_mpi::kill();
     }
 }
@@ -239,8 +239,8 @@ fn open_ranks() -> std::sync::MutexGuard<'static, Vec<(Py<PyAny>, Arc<Mpi4pyRank
     OPEN_RANKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends the use of MPI at the end of the program, after a last collective call: a rank that ends
-/// while others evaluate must not leave them waiting.
+/// Ends the use of MPI at the end of the program, after a last collective call, so that a rank that ends does not leave
+/// others waiting in an evaluation.
 #[pyfunction]
 pub(crate) fn leave_ranks(py: Python<'_>) -> PyResult<()> {
     let all: Vec<Arc<Mpi4pyRanks>> = open_ranks().drain(..).map(|(_, ranks)| ranks).collect();

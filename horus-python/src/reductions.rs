@@ -17,7 +17,7 @@ macro_rules! of_labels {
             Any::U8($of) => $body,
             Any::U16($of) => $body,
             Any::I32($of) => $body,
-            other => Err(PyTypeError::new_err(format!("labels are u8, u16 or i32, not {}", other.dtype()))),
+            other => Err(PyTypeError::new_err(format!("labels must be u8, u16 or i32, not {}", other.dtype()))),
         }
     };
 }
@@ -44,7 +44,8 @@ pub(crate) fn min_max(py: Python<'_>, a: &PyImage) -> PyResult<(f64, f64)> {
     }))
 }
 
-/// [`reduce`] as the only pixel of an image that is not evaluated yet: of the type of `a` for `min` and `max`, else `f64`.
+/// [`reduce`] as the only pixel of an image that is not evaluated yet, with the type of `a` for `min` and `max`, else
+/// `f64`.
 #[pyfunction]
 pub(crate) fn reduced(a: &PyImage, name: &str) -> PyResult<PyImage> {
     numbers!(&a.any, name, image => match name {
@@ -57,8 +58,8 @@ pub(crate) fn reduced(a: &PyImage, name: &str) -> PyResult<PyImage> {
     })
 }
 
-/// The `sum`, `min` or `max` along some of the axes (0: levels, 1: rows, 2: columns, 3: channels), whose extents become 1, or the
-/// running sums (`cumsum`): in the type of `a`, sums in `f64`.
+/// The `sum`, `min` or `max` along some of the axes (0: levels, 1: rows, 2: columns, 3: channels), whose extents become
+/// 1, or the running sums (`cumsum`). Sums are `f64`, others have the type of `a`.
 #[pyfunction]
 pub(crate) fn reduce_along(a: &PyImage, name: &str, axes: Vec<usize>) -> PyResult<PyImage> {
     let axes: Axes = axes.into_iter().map(axis).collect::<PyResult<_>>()?;
@@ -71,8 +72,8 @@ pub(crate) fn reduce_along(a: &PyImage, name: &str, axes: Vec<usize>) -> PyResul
     })
 }
 
-/// The `sum`, `mean`, `variance`, `min` or `max` of each tile of so many rows and columns: `min` and `max` in the type of `a`, else
-/// `f64`.
+/// The `sum`, `mean`, `variance`, `min` or `max` of each tile of so many rows and columns; `min` and `max` have the
+/// type of `a`, others `f64`.
 #[pyfunction]
 pub(crate) fn tiled(a: &PyImage, name: &str, height: usize, width: usize) -> PyResult<PyImage> {
     numbers!(&a.any, name, image => match name {
@@ -85,10 +86,10 @@ pub(crate) fn tiled(a: &PyImage, name: &str, height: usize, width: usize) -> PyR
     })
 }
 
-/// The axis of a number.
+/// The axis with this number.
 pub(crate) fn axis(number: usize) -> PyResult<Axis> {
     let axes = [Axis::Depth, Axis::Rows, Axis::Columns, Axis::Channels];
-    axes.get(number).copied().ok_or_else(|| PyValueError::new_err(format!("no axis {number}")))
+    axes.get(number).copied().ok_or_else(|| PyValueError::new_err(format!("axis {number} requested; axes are 0 to 3")))
 }
 
 fn unknown(name: &str) -> horus::prelude::Error {
@@ -148,8 +149,8 @@ pub(crate) fn label_counts<'py>(
     Ok(PyArray1::from_vec(py, counts))
 }
 
-/// Along each of the last `axes` axes the first and the last position of the pixels of each label from 0 to `count - 1`, infinite
-/// without pixels: a row each. One evaluation.
+/// The first and the last position, along each of the last `axes` axes, of the pixels of each label from 0 to `count -
+/// 1`, a row each; infinite for a label without pixels. One evaluation.
 #[pyfunction]
 pub(crate) fn label_boxes<'py>(
     py: Python<'py>,
@@ -176,8 +177,8 @@ pub(crate) fn label_boxes<'py>(
     Ok(PyArray2::from_vec2(py, &rows)?)
 }
 
-/// Of the pixels of each label from 0 to `count - 1`, in the plane: their number, their mean row and
-/// column, the variances of rows and columns, and their covariance. One pass.
+/// For the pixels of each label from 0 to `count - 1`, in the plane: their number, their mean row and column, the
+/// variances of rows and columns, and their covariance. Reads the pixels once.
 #[pyfunction]
 pub(crate) fn label_shapes<'py>(
     py: Python<'py>,
@@ -210,8 +211,7 @@ pub(crate) fn histogram_by_label<'py>(
     flat.reshape([count, bins]).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The Hough transform of a mask: for each normal of a line, its cosine and sine, a row of counts of
-/// distances.
+/// The Hough transform of a mask: for each normal of a line (its cosine and sine), a row of counts of distances.
 #[pyfunction]
 pub(crate) fn hough_line<'py>(
     py: Python<'py>,

@@ -1,5 +1,5 @@
-//! Samples at positions given by images, tables, connected components, distances, reconstruction,
-//! watersheds and matrix products.
+//! Samples at positions given by images, tables, connected components, distances, reconstruction, watersheds and matrix
+//! products.
 
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
 use horus_core::image::{Distances, Positions};
@@ -11,8 +11,8 @@ use crate::any::{Any, AnyElement, each, numbers, typed};
 use crate::filters::border;
 use crate::image::PyImage;
 
-/// Samples a B-spline of order 0 to 5, whose coefficients are the image, at positions along levels,
-/// rows and columns, or along rows and columns of each level; `within`: `cval` where these are not between pixels.
+/// Samples a B-spline of order 0 to 5, whose coefficients are the image, at positions along levels, rows and columns,
+/// or along rows and columns of each level. With `within`, positions that are not between pixels yield `cval`.
 #[pyfunction]
 #[pyo3(signature = (a, at, order, mode, cval, within=false))]
 pub(crate) fn remap(
@@ -39,12 +39,12 @@ pub(crate) fn remap(
 }
 
 fn spline(order: usize) -> PyResult<Sampling> {
-    let none = || PyValueError::new_err(format!("no spline is of order {order}; orders are 0 to 5"));
+    let none = || PyValueError::new_err(format!("a spline of order {order} requested; orders are 0 to 5"));
     Sampling::spline(order).ok_or_else(none)
 }
 
-/// The coefficients of splines of order 0 to 5 along some axes (0: levels, 1: rows, 2: columns);
-/// images of `f64` yield `f64`, all others `f32`.
+/// The coefficients of splines of order 0 to 5 along some axes (0: levels, 1: rows, 2: columns). Images of `f64` yield
+/// `f64`, all others `f32`.
 #[pyfunction]
 pub(crate) fn spline_coefficients(a: &PyImage, order: usize, axes: Vec<usize>, mode: &str) -> PyResult<PyImage> {
     let (how, border) = (spline(order)?, border(mode, 0.0)?);
@@ -60,8 +60,8 @@ pub(crate) fn spline_coefficients(a: &PyImage, order: usize, axes: Vec<usize>, m
     }))
 }
 
-/// Entries of a table, of type `dtype`, for the pixels of an image of integers of 8 or 16 bits, from
-/// the lowest value of their type on.
+/// Entries of a table, of type `dtype`, for the pixels of an image of integers of 8 or 16 bits. The first entry is for
+/// the lowest value of their type.
 #[pyfunction]
 pub(crate) fn lookup(a: &PyImage, table: PyReadonlyArray1<'_, f64>, dtype: &str) -> PyResult<PyImage> {
     let table = table.as_slice()?;
@@ -70,7 +70,7 @@ pub(crate) fn lookup(a: &PyImage, table: PyReadonlyArray1<'_, f64>, dtype: &str)
         horus_core::dispatch_narrow!(a.any.dtype(), N => match N::from_any(&a.any) {
             Some(image) => a.recorded(|| image.lookup(&table)),
             None => Err(PyTypeError::new_err(format!(
-                "lookup: pixels are integers of 8 or 16 bits, not {}",
+                "lookup: pixels must be integers of 8 or 16 bits, not {}",
                 a.any.dtype()
             ))),
         })
@@ -78,7 +78,7 @@ pub(crate) fn lookup(a: &PyImage, table: PyReadonlyArray1<'_, f64>, dtype: &str)
 }
 
 fn unfit() -> PyErr {
-    PyTypeError::new_err("remap: positions are two or three images of one type, f32 or f64")
+    PyTypeError::new_err("remap: positions must be two or three images of one type, f32 or f64")
 }
 
 /// Two or three images of positions with the same type.
@@ -102,16 +102,16 @@ fn sampled<T: Pixel, C: Float>(
     image.with_border(border).remap(outside.map_or(at, |value| at.within(value)), how)
 }
 
-/// The connected components of non-zero or true pixels. `structure` marks the neighbours of the
-/// centre among 27 pixels, by level, row and column.
+/// The connected components of non-zero or true pixels. `structure` marks the neighbours of the centre among 27 pixels,
+/// by level, row and column.
 #[pyfunction]
 pub(crate) fn label(a: &PyImage, structure: [bool; 27]) -> PyResult<PyImage> {
     let neighbours = connectivity(&structure);
     each!(&a.any, image => a.recorded(|| image.label(neighbours)))
 }
 
-/// Distances of non-zero or true pixels to the nearest other one: `euclidean` of pixels of a size, by level, row and
-/// column, in `f64`, or `taxicab` or `chessboard` steps, in `i32`.
+/// Distances of non-zero or true pixels to the nearest zero or false one: `euclidean` in `f64`, for pixels of a size by
+/// level, row and column, or `taxicab` or `chessboard` steps in `i32`.
 #[pyfunction]
 pub(crate) fn distances(a: &PyImage, metric: &str, size: [f64; 3]) -> PyResult<PyImage> {
     each!(&a.any, image => match metric {
@@ -142,13 +142,13 @@ fn connectivity(structure: &[bool; 27]) -> Connectivity {
     Connectivity::new([0, 1, 2].map(level))
 }
 
-/// A marker grown within a mask of its type, by dilation below it or by erosion above it, until
-/// nothing changes; `structure` as in `label`.
+/// Grows a marker within a mask of its type, by dilation below it or by erosion above it, until nothing changes;
+/// `structure` as in `label`.
 #[pyfunction]
 pub(crate) fn reconstruct(a: &PyImage, mask: &PyImage, structure: [bool; 27], erosion: bool) -> PyResult<PyImage> {
     fn like<'a, T: AnyElement>(mask: &'a PyImage, _marker: &Typed<T>) -> PyResult<&'a Typed<T>> {
         T::from_any(&mask.any)
-            .ok_or_else(|| PyTypeError::new_err("reconstruct: the marker and the mask are of one type"))
+            .ok_or_else(|| PyTypeError::new_err("reconstruct: the marker and the mask must have one type"))
     }
     let neighbours = connectivity(&structure);
     numbers!(&a.any, "reconstruct", marker => {
@@ -167,7 +167,7 @@ pub(crate) fn matmul(a: &PyImage, b: &PyImage) -> PyResult<PyImage> {
     }
 }
 
-/// The watershed of markers, in `i32`, within a mask; `structure` as in `label`. It is evaluated.
+/// The watershed of markers, in `i32`, within a mask; `structure` as in `label`. Evaluates it.
 #[pyfunction]
 #[pyo3(signature = (a, markers, structure, mask=None))]
 pub(crate) fn watershed(

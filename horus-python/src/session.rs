@@ -1,4 +1,4 @@
-//! Sessions, and Ctrl-C.
+//! Sessions, and interrupts by Ctrl-C.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -19,18 +19,18 @@ use crate::ranks::Mpi4pyRanks;
 
 /// Interval at which an evaluation checks for interrupts: long enough to cost nothing.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
-/// Most texts of plans that are kept.
+/// Most texts of plans that are stored.
 const MOST_PLANS: usize = 192;
 
-/// Texts of plans, the latest.
+/// The latest texts of plans.
 #[derive(Default)]
 struct PlanTexts {
     texts: VecDeque<String>,
-    /// Number of those that have not been returned.
+    /// Number of texts that have not been returned.
     new: usize,
 }
 
-/// Reports of a running evaluation.
+/// Receives reports of a running evaluation.
 #[derive(Default)]
 pub(crate) struct EvaluationWatch {
     canceller: OnceLock<Canceller>,
@@ -41,8 +41,8 @@ pub(crate) struct EvaluationWatch {
 }
 
 impl EvaluationWatch {
-    /// Runs Python's signal handlers, if it is time to, and cancels the evaluation if one raised an
-    /// exception. Handlers run only in Python's main thread; elsewhere this does nothing.
+    /// Runs Python's signal handlers at intervals, and cancels the evaluation if one raised an exception. Handlers run
+    /// only in Python's main thread; elsewhere this does nothing.
     fn check_signals(&self) {
         let now = Instant::now();
         {
@@ -78,7 +78,7 @@ fn open() -> Vec<Arc<EvaluationWatch>> {
     lock(&OPEN).iter().filter_map(Weak::upgrade).collect()
 }
 
-/// Ends all evaluations between two of their steps, and later ones at once.
+/// Ends all evaluations between two of their steps, and later ones immediately.
 pub(crate) fn cancel_all() {
     open().iter().filter_map(|watch| watch.canceller.get()).for_each(Canceller::cancel);
 }
@@ -101,9 +101,9 @@ pub(crate) struct PySession {
 
 #[pymethods]
 impl PySession {
-    /// Opens a session on a device, with so many threads and bytes of memory; the environment sets
-    /// the defaults. With `explain` it keeps the text of its plans. It runs on the ranks of a
-    /// communicator of mpi4py, which compare the arrays that they are given, or alone.
+    /// Opens a session on a device, with so many threads and bytes of memory; the environment sets the defaults. With
+    /// `explain`, it stores the text of its plans. It runs alone, or on the ranks of a communicator of mpi4py, which
+    /// compare the arrays that they are given.
     #[new]
     #[pyo3(signature = (device=None, threads=None, memory=None, explain=false, comm=None))]
     fn new(
@@ -168,18 +168,18 @@ impl PySession {
         plans.texts.range(first..).cloned().collect()
     }
 
-    /// A page of HTML about the session, which explains.
+    /// A page of HTML about the session, which must have been opened with `explain`.
     fn report(&self, py: Python<'_>, title: &str) -> PyResult<String> {
         let plans: Vec<String> = lock(&self.watch.plans).texts.iter().cloned().collect();
         detached(py, || self.open.report(title, &plans)).map(Option::unwrap_or_default)
     }
 
-    /// Evaluates everything that is recorded and still held.
+    /// Evaluates everything that is recorded and still referenced.
     fn evaluate(&self, py: Python<'_>) -> PyResult<()> {
         self.watch.finish_evaluation(detached(py, || self.open.evaluate()))
     }
 
-    /// Begins to evaluate everything that is recorded and still held.
+    /// Begins to evaluate everything that is recorded and still referenced.
     fn start(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || {
             self.open.start();
@@ -192,7 +192,7 @@ impl PySession {
         detached(py, || Ok(format!("{:?}", self.open.stats())))
     }
 
-    /// The number of the GPU; chooses the device if that has not been done.
+    /// The number of the GPU. Chooses the device if it is not chosen yet.
     fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         if self.open.device().is_none() {
             detached(py, || self.open.settle_device())?;
@@ -212,7 +212,7 @@ impl PySession {
         detached(py, || self.open.trim())
     }
 
-    /// Reads a picture; as a volume, all pages of it.
+    /// Reads a picture; as a volume, all its pages.
     #[pyo3(signature = (path, page=None, volume=false, size=0, max_pixels=None))]
     fn read(
         &self,

@@ -390,7 +390,7 @@ def errors_are_clear(library: Any) -> None:
     with hi.session(device="cpu"):
         refused("computes on CPU", lambda: hi.asarray(library.make(ramp((6, 8)))))
     refused("int64", lambda: hi.asarray(library.make(ramp((6, 8), "int64"))), TypeError)
-    refused("is not brought", lambda: hi.asarray(library.make(ramp((6, 8)))).__dlpack__(dl_device=(2, 77)), BufferError)
+    refused("cannot be copied", lambda: hi.asarray(library.make(ramp((6, 8)))).__dlpack__(dl_device=(2, 77)), BufferError)
 
 
 def hands_out_host_memory(library: Any) -> None:

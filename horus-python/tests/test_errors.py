@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gc
 import inspect
+import logging
 import subprocess
 import sys
 import textwrap
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.ndimage
+import tifffile
 
 import horus_image as hi
 from horus_image import filters, ndimage
@@ -78,8 +81,39 @@ from horus_image import filters, ndimage
     ],
 )
 def test_errors(call: Any, error: type[Exception], told: str) -> None:
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=told) as raised:
         call()
+    assert "::" not in str(raised.value), "an item of Rust"
+
+
+def test_messages_about_files_name_arguments_of_python(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    volume, large = np.zeros((3, 4, 5), np.uint8), np.array([[0, 70000]], np.int32)
+    tifffile.imwrite(tmp_path / "pages.tif", volume, photometric="minisblack", metadata=None)
+    hi.save(tmp_path / "store.zarr", volume)
+    np.save(tmp_path / "volume.npy", volume)
+    tifffile.imwrite(tmp_path / "times.tif", np.zeros((2, 3, 4, 5), np.uint16), imagej=True, metadata={"axes": "TZYX"})
+    calls: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: hi.open(tmp_path / "pages.tif", page=7), OSError, "page 7 requested"),
+        (lambda: hi.open(tmp_path / "pages.tif", page=0, max_pixels=10), OSError, "limit of 10 .*max_pixels="),
+        (lambda: hi.open(tmp_path / "store.zarr", max_pixels=10), OSError, "limit of 10 .*max_pixels="),
+        (lambda: hi.open(tmp_path / "store.zarr", page=7), OSError, "time 7 requested"),
+        (lambda: hi.open(tmp_path / "times.tif", volume=True), OSError, "page=N"),
+        (lambda: hi.save(tmp_path / "a.jpg", large), OSError, 'depth=8 with scaling="unit"'),
+        (lambda: hi.save(tmp_path / "a.png", large, depth=16, clipping="refuse"), OSError, 'scaling="range".*clipping="allow"'),
+        (lambda: hi.save(tmp_path / "a.png", large, depth=9), ValueError, "depth"),
+        (lambda: hi.asarray(np.zeros((2, 2, 5)), channels=True).luminance().compute(), ValueError, r"channel\(0\)"),
+    ]
+    for call, error, told in calls:
+        with pytest.raises(error, match=told) as raised:
+            call()
+        assert "::" not in str(raised.value), raised.value
+    with caplog.at_level(logging.WARNING, logger="horus_image"):
+        hi.open(tmp_path / "pages.tif").compute()
+        hi.open(tmp_path / "volume.npy").compute()
+        hi.save(tmp_path / "a.png", large, depth=16)
+    for told in ("page=N", "volume=True reads 3 levels", 'scaling="range"'):
+        assert told in caplog.text
+    assert not [record for record in caplog.records if "::" in record.getMessage() or "horus_" in record.getMessage()]
 
 
 def test_of_very_many_iterations_those_that_change_nothing_are_left_out() -> None:

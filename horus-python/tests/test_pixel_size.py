@@ -129,10 +129,10 @@ def test_stores_and_resolutions_have_it_and_operations_keep_it(tmp_path: Path) -
     assert hi.open(tmp_path / "deep.zarr").pixel_size == (2, 1, 1)
     with pytest.raises(ValueError, match="pixel_size has 2 numbers; the image has 3 axes"):
         deep.with_pixel_size((1, 2))
-    with pytest.raises(ValueError, match="they are positive"):
+    with pytest.raises(ValueError, match="they must be positive"):
         deep.with_pixel_size(0)
     for levels in (0.0, -2.0, float("nan")):
-        with pytest.raises(ValueError, match="they are positive"):
+        with pytest.raises(ValueError, match="they must be positive"):
             deep.with_pixel_size((levels, 1.0, 1.0))
     with pytest.raises(ValueError, match="only Zarr stores, TIFF and PNG files"):
         hi.save(tmp_path / "flat.pgm", np.zeros((4, 5), np.uint8), pixel_size=0.5)

@@ -244,7 +244,7 @@ def test_errors_in_loops_are_the_callers() -> None:
         hi.iterate(lambda u: u * 2, first, 10, watch=lambda step, u: fails(u))
     with pytest.raises(TypeError, match="must return images"):
         hi.iterate(lambda u: 3, first, 10)
-    with pytest.raises(ValueError, match="keep number and shapes"):
+    with pytest.raises(ValueError, match="number, shapes and types must stay the same"):
         hi.iterate(lambda u: u[1:], first, 10)
     with pytest.raises(ValueError, match="norm"):
         hi.iterate(lambda u: u, first, 10, norm="most")

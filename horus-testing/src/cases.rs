@@ -1,14 +1,14 @@
-//! The number of cases of tests that have more than the test command has time for: `HORUS_CASES`.
+//! The number of cases of long tests: `HORUS_CASES`.
 
 use std::collections::HashSet;
 
-/// `HORUS_CASES`, the number of cases of each test of random ones. With it, sweeps are whole.
+/// `HORUS_CASES`, the number of cases of each randomised test. If it is set, sweeps are complete.
 fn asked() -> Option<u32> {
     let value = std::env::var_os("HORUS_CASES").filter(|v| !v.is_empty())?;
     Some(value.to_str().and_then(|v| v.parse().ok()).unwrap_or_else(|| panic!("HORUS_CASES={value:?}: not a number")))
 }
 
-/// Number of cases of a test of random ones: `HORUS_CASES`, or `default`.
+/// Number of cases of a randomised test: `HORUS_CASES`, or `default`.
 pub fn cases(default: u32) -> u32 {
     asked().unwrap_or(default)
 }
@@ -18,9 +18,10 @@ pub fn part<T>(all: Vec<T>, some: impl FnOnce(Vec<T>) -> Vec<T>) -> Vec<T> {
     if asked().is_some() { all } else { some(all) }
 }
 
-/// The cases of a sweep over several choices with so many values each: all of them with `HORUS_CASES`, and else a part
-/// in which any two values of different choices meet (a covering array of strength 2), about as many as the two longest
-/// choices have: `covering([7, 3, 5])` yields 35 of 105 cases, as `[operation, type, border]`.
+/// The cases of a sweep over several choices with so many values each: all of them with `HORUS_CASES`, else a part in
+/// which any two values of different choices occur together (a covering array of strength 2). The part has about as
+/// many cases as the product of the two longest choices: `covering([7, 3, 5])` yields 35 of 105 cases, as `[operation,
+/// type, border]`.
 pub fn covering<const N: usize>(lengths: [usize; N]) -> Vec<[usize; N]> {
     let case = |mut number: usize| {
         let mut values = [0; N];
@@ -30,7 +31,7 @@ pub fn covering<const N: usize>(lengths: [usize; N]) -> Vec<[usize; N]> {
         values
     };
     part((0..lengths.iter().product()).map(case).collect(), |mut all| {
-        // Latin squares: cases with equal sums modulo a length hold all pairs of longer choices once.
+        // Latin squares: cases with equal sums modulo a length have all pairs of longer choices once.
         let mut moduli: Vec<usize> = lengths.into_iter().filter(|n| *n > 1).collect();
         moduli.sort_unstable();
         moduli.dedup();

@@ -1,4 +1,4 @@
-//! A device that fails on request, to test what failures leave behind.
+//! A device that fails on request, to test the state after failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use horus_host::device::{
 };
 use horus_host::workers::Workers;
 
-/// A device that behaves as `inner`, except for one call, which fails.
+/// A device that behaves like `inner`, except for one call, which fails.
 #[derive(Debug)]
 pub struct FaultyDevice<D> {
     inner: D,
@@ -26,13 +26,12 @@ struct FaultCounter {
     fails: AtomicUsize,
 }
 
-/// Controls when a [`FaultyDevice`] device, which belongs to a session, fails.
+/// Controls when a [`FaultyDevice`] that belongs to a session fails.
 #[derive(Clone, Debug)]
 pub struct FaultControl(Arc<FaultCounter>);
 
 impl FaultControl {
-    /// Makes the `n`th call from now fail (0 is the next): an allocation, a copy, a launch or a
-    /// batch of them.
+    /// Makes the `n`th call from now fail (0 is the next): an allocation, a copy, a launch or a batch of them.
     pub fn fail_after(&self, n: usize) {
         self.0.fails.store(self.0.made.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
@@ -44,7 +43,7 @@ impl FaultControl {
 }
 
 impl<D: Device> FaultyDevice<D> {
-    /// A device on `inner`, and its control; no call fails until requested.
+    /// A device on `inner`, and its control. No call fails until requested.
     pub fn new(inner: D) -> (FaultyDevice<D>, FaultControl) {
         let calls = Arc::new(FaultCounter { made: AtomicUsize::new(0), fails: AtomicUsize::new(usize::MAX) });
         (FaultyDevice { inner, calls: Arc::clone(&calls) }, FaultControl(calls))
@@ -79,7 +78,7 @@ impl<D: Device> Device for FaultyDevice<D> {
         self.inner.fabric()
     }
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        // Reported as by a driver, so that it is handled as exhausted memory.
+        // Reported like an error of a driver, so that it is handled as exhausted memory.
         let bound = MemoryBound::Setting { name: "a failure on purpose", bytes: 0 };
         let lacking = |_| DeviceError::OutOfMemory { bytes, used: 0, bound };
         self.call("an allocation").map_err(lacking)?;

@@ -1,7 +1,8 @@
-//! The functions of `f32` that Horus computes itself: their arguments, their largest errors, and one hash of all results, which is
-//! the same on every instruction set and on GPUs. `tests/goldens/numbers.txt` keeps them.
+//! The functions of `f32` that Horus computes itself: their arguments, their largest errors, and one hash of all
+//! results, which is the same on every instruction set and on GPUs. `tests/goldens/numbers.txt` stores errors and
+//! hashes.
 //!
-//! Errors are those against the standard library in `f64`, whose own are below 1 ulp of `f64`, 2e-9 ulp of `f32`.
+//! Errors are relative to the standard library in `f64`, whose own errors are below 1 ulp of `f64`, 2e-9 ulp of `f32`.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,9 +13,9 @@ use rayon::prelude::*;
 /// A function in `f32`, and the same in `f64`.
 #[derive(Clone, Copy, Debug)]
 pub enum FunctionPair {
-    /// Of one argument.
+    /// A function of one argument.
     One(fn(f32) -> f32, fn(f64) -> f64),
-    /// Of two.
+    /// A function of two arguments.
     Two(fn(f32, f32) -> f32, fn(f64, f64) -> f64),
 }
 
@@ -25,7 +26,7 @@ pub struct BoundedFunction {
     pub name: &'static str,
     /// Its computation.
     pub definition: FunctionPair,
-    /// The largest error that is promised, in ulp.
+    /// The largest promised error, in ulp.
     pub bound: f64,
 }
 
@@ -37,10 +38,10 @@ const fn two(name: &'static str, ours: fn(f32, f32) -> f32, exact: fn(f64, f64) 
     BoundedFunction { name, definition: FunctionPair::Two(ours, exact), bound }
 }
 
-/// The constant exponent of a power of one argument: powers with one exponent have a path of their own.
+/// The constant exponent of a power of one argument: powers with one exponent have a separate code path.
 pub const EXPONENT: f32 = 2.2;
 
-/// Every function. Root and quotient are correctly rounded; the quotient of the oracle is rounded twice.
+/// Every function. Root and quotient are correctly rounded; the oracle rounds the quotient twice.
 pub const FUNCTIONS: [BoundedFunction; 11] = [
     one("exp(x)", Arithmetic::exp, f64::exp, 1.0),
     one("log(x)", Arithmetic::ln, f64::ln, 1.0),
@@ -60,14 +61,14 @@ pub const FUNCTIONS: [BoundedFunction; 11] = [
 pub enum Sample {
     /// Every `f32`; 2^26 pairs.
     Every,
-    /// 2^24 of them.
+    /// 2^24 of the arguments.
     Part,
-    /// 2^20 of them.
+    /// 2^20 of the arguments.
     Quick,
 }
 
 impl Sample {
-    /// All, in the order of the table's columns.
+    /// All samples, in the order of the table's columns.
     pub const ALL: [Sample; 3] = [Sample::Every, Sample::Part, Sample::Quick];
 
     /// Number of arguments of a function.
@@ -80,7 +81,7 @@ impl Sample {
         }
     }
 
-    /// The arguments `range`: the first ones, and the second ones, which are equal to them for functions of one.
+    /// The arguments `range`: the first ones and the second ones, which are equal for functions of one argument.
     pub fn arguments(self, function: &BoundedFunction, range: Range<u64>) -> Vec<(f32, f32)> {
         // Odd factors visit no number twice.
         let number: fn(Sample, u64) -> (f32, f32) = match function.definition {
@@ -94,8 +95,9 @@ impl Sample {
     }
 }
 
-/// Pair `i`: every second one has signs and exponents of a stratum of all, in turn, the others common magnitudes, 2^-8 to 2^8;
-/// mantissas are pseudo-random, one in eight of them zero, so that powers of two, infinities and zeros meet.
+/// Pair `i`. Every second pair takes its signs and exponents from a stratum of all, in turn; the others have common
+/// magnitudes, 2^-8 to 2^8. Mantissas are pseudo-random; one in eight is zero, so that powers of two, infinities and
+/// zeros occur together.
 fn pair(i: u64) -> (f32, f32) {
     let (random, stratum) = (mix(i), (i >> 1) as u32);
     let bits = |random: u64, stratum: u32| {
@@ -116,7 +118,8 @@ fn mix(x: u64) -> u64 {
     x ^ x >> 31
 }
 
-/// The hash of results from the one with number `first` on: a sum, so that hashes of parts add up to that of all. A NaN is any NaN.
+/// The hash of results from number `first` on: a sum, so that hashes of parts add up to the hash of all. A NaN is any
+/// NaN.
 pub fn hash(first: u64, results: &[f32]) -> u64 {
     let one = |(i, v): (usize, &f32)| {
         let bits = if v.is_nan() { 0x7fc0_0000 } else { v.to_bits() };
@@ -125,10 +128,11 @@ pub fn hash(first: u64, results: &[f32]) -> u64 {
     results.par_iter().with_min_len(1 << 12).enumerate().map(one).reduce(|| 0, u64::wrapping_add)
 }
 
-/// A largest error, and where it is.
+/// A largest error, and its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Worst {
-    /// The error in ulp of the result; infinite if exactly one of both is a NaN or an infinity, or a zero has the wrong sign.
+    /// The error in ulp of the result; infinite if exactly one of both is a NaN or an infinity, or a zero has the wrong
+    /// sign.
     pub ulp: f64,
     /// The arguments.
     pub at: (f32, f32),
@@ -146,7 +150,7 @@ impl Worst {
 }
 
 impl BoundedFunction {
-    /// The results in scalar Rust: the definition.
+    /// The results in scalar Rust, the definition.
     pub fn of(&self, arguments: &[(f32, f32)]) -> Vec<f32> {
         let all = arguments.par_iter().with_min_len(1 << 12);
         match self.definition {
@@ -189,17 +193,17 @@ fn error(got: f32, exact: f64) -> f64 {
 pub struct GoldenRow {
     /// Name of the function.
     pub name: String,
-    /// The largest error over the sample [`Sample::Every`], as text: in ulp, and where.
+    /// The largest error over the sample [`Sample::Every`], as text: in ulp, and its arguments.
     pub worst: String,
     /// The hashes of the results for each [`Sample`].
     pub hashes: [u64; 3],
 }
 
-/// The kept table.
+/// The stored table.
 pub const GOLDEN_ROWS: &str = include_str!("../../tests/goldens/numbers.txt");
 
 impl GoldenRow {
-    /// The kept row of a function.
+    /// The stored row of a function.
     ///
     /// # Panics
     /// If there is none.
@@ -224,7 +228,7 @@ impl GoldenRow {
     }
 }
 
-/// As in the kept table.
+/// The text of the stored table.
 impl fmt::Display for GoldenRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [every, part, quick] = self.hashes;

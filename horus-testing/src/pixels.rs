@@ -3,8 +3,8 @@
 use horus_base::dtype::{Float, Pixel};
 use horus_base::shape::{Border, Window};
 
-/// Pseudo-random pixels over the whole range of an integer type. Floats lie in about -8..8, and one
-/// in eight is special: a signed zero, an infinity or a NaN (if `special`).
+/// Pseudo-random pixels over the whole range of an integer type. Floats are about -8..8; if `special`, one in eight is
+/// a signed zero, an infinity or a NaN.
 pub fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
     let mut s = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = move || {
@@ -42,7 +42,7 @@ pub fn with_nan<T: Float>(n: usize, seed: u64, every: u8) -> Vec<T> {
         .collect()
 }
 
-/// All borders, with constants that matter.
+/// All borders, with constants that are significant.
 pub fn borders() -> Vec<Border> {
     let constants = [0.0, -0.0, 3.25].map(Border::Constant);
     Border::all(f64::NAN).into_iter().chain(constants).collect()
@@ -51,7 +51,7 @@ pub fn borders() -> Vec<Border> {
 /// Odd extents.
 pub const SIZES: [(usize, usize); 6] = [(1, 1), (1, 37), (41, 1), (2, 3), (13, 17), (23, 150)];
 
-/// A plane that holds rows `window` of `image`, virtual rows being wrapped.
+/// A plane with rows `window` of `image`; virtual rows are wrapped.
 pub fn rows_of<T: Pixel>(image: &[T], height: usize, width: usize, window: Window) -> Vec<T> {
     (window.start..window.end)
         .flat_map(|y| {
@@ -61,8 +61,8 @@ pub fn rows_of<T: Pixel>(image: &[T], height: usize, width: usize, window: Windo
         .collect()
 }
 
-/// Asserts equal bits, except that any NaN equals any other: which payload survives an addition of
-/// two NaN is not defined by any of the operations.
+/// Asserts equal bits, except that any NaN equals any other: no operation defines which payload survives an addition of
+/// two NaNs.
 #[track_caller]
 pub fn assert_same<T: Pixel>(got: &[T], want: &[T], what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");

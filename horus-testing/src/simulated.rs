@@ -1,7 +1,7 @@
-//! A simulated device with memory of its own, computing on host memory.
+//! A simulated device with its own memory, computing on host memory, to test residency without a GPU.
 //!
-//! It counts calls, and its memory is really separate: fresh memory is poisoned, so that a missing
-//! upload or a stale copy shows as wrong pixels. It tests the residency machine without a GPU.
+//! It counts calls. Its memory is really separate, and fresh memory is poisoned, so that a missing upload or a stale
+//! copy shows as wrong pixels.
 
 mod batch;
 mod exchange;
@@ -79,18 +79,17 @@ impl<D: Device> SimulatedDevice<D> {
         self
     }
 
-    /// Enables page-locked host memory, which launches can use in place of the device's own.
+    /// Enables page-locked host memory, which launches can use in place of device memory.
     #[must_use]
     pub fn with_mapping(mut self) -> SimulatedDevice<D> {
         self.mapping = true;
         self
     }
 
-    /// Enables peer-to-peer exchange with the simulated devices of other ranks that have it
-    /// enabled.
+    /// Enables peer-to-peer exchange with the simulated devices of other ranks that have it enabled.
     #[must_use]
     pub fn with_fabric(mut self) -> SimulatedDevice<D> {
-        // Unique among the ranks of one process by count, and among processes by process id.
+        // The count is unique among the ranks of one process, the process id among processes.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         self.address = (u64::from(std::process::id()) << 32) | NEXT.fetch_add(1, Ordering::Relaxed);
         self

@@ -1,11 +1,12 @@
-//! Position of an array's samples in an image.
+//! Positions of an array's samples in an image.
 //!
-//! An image has levels, rows, columns and channels, in memory level by level, row by row, the samples
-//! of a pixel beside each other. An array has axes in any order, some of which may be missing, and
-//! possibly one of times, of which one is selected.
+//! An image has levels, rows, columns and channels. In memory it is level by level, row by row, the
+//! samples of a pixel adjacent. An array has axes in any order. Axes may be missing, and there may
+//! be an axis of times, one of which is selected.
 
 use std::ops::Range;
 
+use horus_core::error::Audience;
 use horus_core::shape::{Region, Shape};
 
 /// The role of an array's axis in an image.
@@ -31,7 +32,7 @@ impl Role {
         }
     }
 
-    /// Its name in OME-Zarr.
+    /// The name of the axis in OME-Zarr.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Role::Time => "t",
@@ -42,7 +43,7 @@ impl Role {
         }
     }
 
-    /// The kind of axis in OME-Zarr.
+    /// The type of the axis in OME-Zarr.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Role::Time => "time",
@@ -62,11 +63,11 @@ pub(crate) struct ArrayLayout {
 }
 
 impl ArrayLayout {
-    /// The layout of an array of these extents.
+    /// The layout of an array with these axes and lengths.
     ///
     /// # Errors
-    /// A message: axes that do not form an image, several times of which none is selected, no such
-    /// time, an extent beyond any memory.
+    /// A message if the axes do not form an image, if there are several times and none is selected,
+    /// if there is no such time, or if a length exceeds any memory.
     pub(crate) fn new(roles: Vec<Role>, extents: Vec<u64>, time: Option<usize>) -> Result<ArrayLayout, String> {
         let (axes, n) = (listed(&roles), extents.len());
         if roles.len() != n {
@@ -74,10 +75,10 @@ impl ArrayLayout {
         }
         let twice = |i: &usize| roles[..*i].contains(&roles[*i]);
         if let Some(i) = (0..n).find(twice) {
-            return Err(format!("its axes are {axes}: {} is there twice", roles[i].name()));
+            return Err(format!("its axes are {axes}: {} occurs twice", roles[i].name()));
         }
         if !roles.contains(&Role::Row) || !roles.contains(&Role::Column) {
-            return Err(format!("its axes are {axes}: an image has y and x"));
+            return Err(format!("its axes are {axes}: an image needs y and x"));
         }
         if extents.iter().any(|n| usize::try_from(*n).is_err()) {
             return Err(format!("an array of {extents:?} samples does not fit into memory's addresses"));
@@ -86,7 +87,8 @@ impl ArrayLayout {
         let times = layout.extent(Role::Time);
         layout.time = match time {
             None if times > 1 => {
-                return Err(format!("it has {times} times, of which one is read: choose it (ZarrOptions::time)"));
+                let choice = Audience::now().select_wording("ZarrOptions::time", "--page N", "page=N");
+                return Err(format!("it has {times} times, of which one is read: choose it by {choice}"));
             }
             Some(time) if time >= times => {
                 return Err(format!("time {time} requested, but it has {times} (times start at 0)"));
@@ -96,7 +98,7 @@ impl ArrayLayout {
         Ok(layout)
     }
 
-    /// The layout of a written image: channels and levels if there are several, rows, columns.
+    /// The layout of an image to write: channels and levels if there are several, rows, columns.
     pub(crate) fn of(shape: Shape) -> ArrayLayout {
         let all = [
             (Role::Channel, shape.channels),
@@ -110,7 +112,7 @@ impl ArrayLayout {
         ArrayLayout { roles, extents, time: 0 }
     }
 
-    /// The roles of its axes, from the slowest to the fastest.
+    /// The roles of the axes, from the slowest to the fastest.
     pub(crate) fn roles(&self) -> &[Role] {
         &self.roles
     }
@@ -129,8 +131,7 @@ impl ArrayLayout {
         Shape::volume(extent(Role::Level), extent(Role::Row), extent(Role::Column), extent(Role::Channel))
     }
 
-    /// The part of the array that holds a region of some levels of the image: the indices of each
-    /// axis.
+    /// The indices along each axis of a region of some levels of the image.
     pub(crate) fn part(&self, levels: &Range<usize>, region: Region) -> Vec<Range<u64>> {
         let range = |(role, extent): (&Role, &u64)| match role {
             Role::Time => self.time..self.time + 1,
@@ -142,13 +143,12 @@ impl ArrayLayout {
         self.roles.iter().zip(&self.extents).map(range).collect()
     }
 
-    /// The value of an axis among one value for each; 1 for one that the array lacks.
+    /// The value for an axis from values for all axes; 1 if the array has no such axis.
     pub(crate) fn value(&self, role: Role, of_axes: &[u64]) -> usize {
         of(&self.roles, of_axes, role).unwrap_or(1) as usize
     }
 
-    /// A block of the array in memory, with the last axis the fastest and these `ranges` of
-    /// indices.
+    /// A block of the array in memory with these `ranges` of indices; the last axis is the fastest.
     pub(crate) fn block<'a>(&'a self, ranges: &'a [Range<u64>]) -> ArrayBlock<'a> {
         let mut strides = vec![1; ranges.len()];
         for axis in (1..ranges.len()).rev() {
@@ -162,12 +162,12 @@ impl ArrayLayout {
 pub(crate) struct ArrayBlock<'a> {
     layout: &'a ArrayLayout,
     ranges: &'a [Range<u64>],
-    /// Samples from one index of an axis to the next.
+    /// Samples from an index to the next, for each axis.
     strides: Vec<usize>,
 }
 
 impl ArrayBlock<'_> {
-    /// The indices of an axis; only 0 for one that the array lacks.
+    /// The indices along an axis; only 0 if the array has no such axis.
     pub(crate) fn range(&self, role: Role) -> Range<usize> {
         of(&self.layout.roles, self.ranges, role).map_or(0..1, |r| r.start as usize..r.end as usize)
     }
@@ -176,7 +176,7 @@ impl ArrayBlock<'_> {
         of(&self.layout.roles, &self.strides, role).unwrap_or(0)
     }
 
-    /// Position of the sample of this level, row, column and channel, and strides from there.
+    /// The position of a sample, and the strides from there.
     pub(crate) fn place(&self, level: usize, row: usize, column: usize, channel: usize) -> SampleStrides {
         let at = |role: Role, i: usize| i.saturating_sub(self.range(role).start) * self.stride(role);
         let first = at(Role::Time, self.layout.time as usize) + at(Role::Level, level) + at(Role::Row, row);
@@ -189,7 +189,7 @@ impl ArrayBlock<'_> {
     }
 }
 
-/// Positions of samples.
+/// The position of a first sample, and strides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleStrides {
     /// The first sample.
@@ -203,7 +203,8 @@ pub(crate) struct SampleStrides {
 }
 
 impl SampleStrides {
-    /// A sample of a region, whose pixels have `samples` samples, in memory without gaps.
+    /// The position of a sample in the contiguous memory of a region whose pixels have `samples`
+    /// samples.
     pub(crate) fn within(
         region: Region,
         samples: usize,
@@ -254,7 +255,7 @@ pub(crate) fn count(range: &Range<u64>) -> usize {
     (range.end - range.start) as usize
 }
 
-/// The value of a role among one value for each axis.
+/// The value for a role from values for all axes.
 fn of<T: Clone>(roles: &[Role], values: &[T], role: Role) -> Option<T> {
     roles.iter().position(|r| *r == role).and_then(|axis| values.get(axis)).cloned()
 }
@@ -274,8 +275,8 @@ mod tests {
             assert!(error.contains(cause), "{error}");
         };
         use Role::*;
-        fails(&[Row, Channel], &[2, 3], None, "its axes are y, c: an image has y and x");
-        fails(&[Row, Row, Column], &[2, 3, 4], None, "y is there twice");
+        fails(&[Row, Channel], &[2, 3], None, "its axes are y, c: an image needs y and x");
+        fails(&[Row, Row, Column], &[2, 3, 4], None, "y occurs twice");
         fails(&[Row, Column], &[2, 3, 4], None, "an array of 3 axes, of which 2 are described (y, x)");
         fails(&[Time, Row, Column], &[2, 3, 4], None, "it has 2 times");
         fails(&[Time, Row, Column], &[2, 3, 4], Some(2), "time 2 requested, but it has 2");

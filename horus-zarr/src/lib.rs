@@ -2,10 +2,9 @@
 //! region by region.
 //!
 //! A store is a local folder. [`open`] reads its metadata and returns an image whose pixels are
-//! read on evaluation: for a region, only the chunks that hold it. [`save`] writes an OME-Zarr
-//! image; if the result and its lazily read inputs exceed the memory, it works region by region,
-//! with the same bits. Horus treats large TIFF files in the same way: this crate is one
-//! [`RegionSource`] and one [`RegionSink`].
+//! read by evaluations, which read only the chunks that they require. [`save`] writes an OME-Zarr
+//! image, region by region if it does not fit in memory, with the same bits. The crate consists of
+//! a [`RegionSource`] and a [`RegionSink`].
 //!
 //! ```
 //! # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -21,15 +20,14 @@
 //!
 //! | | read | written |
 //! | --- | --- | --- |
-//! | images | OME-Zarr 0.1 to 0.5: a level, a time; axes t, c, z, y, x in any order; channels are channels, with their names, z is the depth | OME-Zarr 0.5, one level or several |
-//! | arrays | version 3 by the names of axes; without names, and version 2, as npy files: (y, x), (y, x, c) or, as a volume, (z, y, x), (z, y, x, c) | |
-//! | types | those of Horus, and bool as 0 and 1 | those of Horus, and bool |
-//! | codecs | bytes of both orders, transpose, gzip, zlib, zstd, crc32c, shards | none, gzip or zstd, in shards or not |
+//! | images | OME-Zarr 0.1 to 0.5: one level, one time; axes t, c, z, y, x in any order; c is the channels, with their names, z the depth | OME-Zarr 0.5, one level or several |
+//! | arrays | version 3 by the names of axes; without names, and version 2, like npy files: (y, x), (y, x, c) or, as a volume, (z, y, x), (z, y, x, c) | |
+//! | types | all types of Horus, and bool as 0 and 1 | all types of Horus, and bool |
+//! | codecs | bytes in both orders, transpose, gzip, zlib, zstd, crc32c, shards | none, gzip or zstd, with or without shards |
 //!
-//! An absent chunk holds the fill value, as specified; where only files of other names are in place of chunks, a warning
-//! says so. A chunk that is truncated or cannot be decoded
-//! is an error that names its file. Only rank 0 reads and writes, and all ranks return the same
-//! result.
+//! An absent chunk has the fill value, as specified. If files have other names than the chunks
+//! should have, a warning is logged. A chunk that is truncated or cannot be decoded is an error
+//! that names its file. Only rank 0 reads and writes; all ranks return the same result.
 
 mod layout;
 mod misnamed_chunks;
@@ -42,7 +40,7 @@ mod unfinished_store;
 use std::path::Path;
 
 use horus_core::dtype::Element;
-use horus_core::error::{Error, Result};
+use horus_core::error::{Audience, Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{
     AnyImage, Compression, Downsampling, FileInfo, PixelSize, RegionSink, RegionSource, channel_names, on_root,
@@ -65,9 +63,10 @@ pub struct ZarrOptions {
     /// The time, counted from 0; required if there are several.
     pub time: Option<usize>,
     /// `true` if the first of three unnamed axes is the depth; by default the last is the channels,
-    /// as in an npy file.
+    /// as in npy files.
     pub volume: bool,
-    /// The most pixels (rows times columns, times levels) that the image may have; 2^32 by default.
+    /// The maximum number of pixels (rows times columns times levels) of the image; 2^32 by
+    /// default.
     pub max_pixels: u64,
 }
 
@@ -80,23 +79,25 @@ impl Default for ZarrOptions {
 /// Options for writing a store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZarrSaveOptions {
-    /// Levels, rows and columns of a chunk, which holds one channel; 1, 512 and 512 by default.
+    /// Levels, rows and columns of a chunk, which has one channel; 1, 512 and 512 by default.
     /// Chunks are clipped to smaller images.
     pub chunk: [usize; 3],
-    /// Levels, rows and columns of a shard, multiples of the chunk's: a file with many chunks that
-    /// can be read separately. Without shards, each chunk is a file.
+    /// Levels, rows and columns of a shard, multiples of the chunk's. A shard is a file with many
+    /// chunks that can be read separately. Without shards, each chunk is a file.
     pub shard: Option<[usize; 3]>,
     /// Compression of chunks.
     pub codec: ZarrCodec,
-    /// Number of sizes; 1 by default. Each is half as high and wide as the one before, rounded up, and as deep, as those
-    /// of TIFF files ([`SaveOptions::sizes`](horus_core::io::SaveOptions::sizes)). The metadata says where their
-    /// pixels lie: size k has a scale of 2^k pixels and, of blocks, a translation of (2^k - 1) / 2 pixels.
+    /// Number of sizes; 1 by default. Each size is half as high and wide as the one before, rounded
+    /// up, and has the same depth, as in TIFF files
+    /// ([`SaveOptions::sizes`](horus_core::io::SaveOptions::sizes)). The metadata gives the
+    /// positions of pixels: size k has a scale of 2^k pixels and, if pixels stand for blocks, a
+    /// translation of (2^k - 1) / 2 pixels.
     pub sizes: usize,
-    /// The pixels of smaller sizes, as in TIFF files
+    /// How pixels of smaller sizes are computed, as in TIFF files
     /// ([`SaveOptions::resampling`](horus_core::io::SaveOptions::resampling)).
     pub resampling: Option<Downsampling>,
-    /// The distance of levels, rows and columns in micrometres; by default that of the image
-    /// ([`horus_core::io::pixel_size`]), if it has one.
+    /// The distance of levels, rows and columns in micrometres; by default the size of the image's
+    /// pixels ([`horus_core::io::pixel_size`]), if known.
     pub pixel: Option<[f64; 3]>,
 }
 
@@ -111,7 +112,7 @@ impl Default for ZarrSaveOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ZarrCodec {
-    /// None.
+    /// No compression.
     None,
     /// gzip, which every reader supports.
     Gzip,
@@ -121,10 +122,10 @@ pub enum ZarrCodec {
 }
 
 impl ZarrCodec {
-    /// The codec of this name in TIFF files; Deflate is in gzip.
+    /// The codec for a compression of TIFF files; Deflate becomes gzip.
     ///
     /// # Errors
-    /// A text, for what stores do not have: LZW.
+    /// A message for LZW, which stores do not support.
     pub fn of(compression: Compression) -> Result<ZarrCodec, String> {
         match compression {
             Compression::None => Ok(ZarrCodec::None),
@@ -140,14 +141,14 @@ pub fn is_store(path: impl AsRef<Path>) -> bool {
     path.as_ref().is_dir() && ZarrNode::at(path.as_ref()).is_ok()
 }
 
-/// Opens an OME-Zarr image or an array: its metadata is read now, its pixels on demand. The store
-/// must not be changed until then; a replaced one is detected.
+/// Opens an OME-Zarr image or an array. Its metadata is read now, its pixels on demand. The store
+/// must not change until then; a replaced store is detected.
 ///
 /// # Errors
-/// [`Error::File`] on every rank: there is no store or no image in it, its metadata is invalid, its
-/// axes, types or codecs are not supported, it has several times and none is selected, or there is
-/// no such level or time. Evaluations report a chunk that cannot be read, with the name of its
-/// file.
+/// [`Error::File`] on every rank if there is no store or no image in it; if its metadata is
+/// invalid; if its axes, types or codecs are not supported; if it has several times and none is
+/// selected; if there is no such level or time. Evaluations report a chunk that cannot be read,
+/// with the name of its file.
 #[track_caller]
 pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) -> Result<AnyImage> {
     let path = path.as_ref();
@@ -160,8 +161,9 @@ pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) ->
     Ok(image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?).with_channel_names(names))
 }
 
-/// The properties of an image, found without reading its pixels: shape and type of a size, the extents of all, chunks as
-/// tiles; and the size of its pixels. Read by this process only.
+/// Returns the properties of an image without reading its pixels: shape and type of one size,
+/// heights and widths of all sizes, chunks as tiles; and the size of the pixels. Only this process
+/// reads.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -200,9 +202,9 @@ pub fn describe(path: impl AsRef<Path>, options: &ZarrOptions) -> Result<(FileIn
     told().map_err(|cause| Error::read(path, cause))
 }
 
-/// The pixels of a store, their size, and the names of channels.
+/// The pixels of a store, their size, and the names of the channels.
 fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<PixelSize>, Vec<String>), String> {
-    /// Most channels whose names are kept.
+    /// Maximum number of channels whose names are read.
     const MOST_NAMED: usize = u16::MAX as usize;
     let (mut pixel, mut names) = (None, None);
     let found = match ZarrNode::at(path)? {
@@ -236,9 +238,10 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<Pix
     let pixels = [shape.depth, shape.height, shape.width].iter().try_fold(1u64, |all, n| all.checked_mul(*n as u64));
     if pixels.is_none_or(|pixels| pixels > options.max_pixels) {
         let most = options.max_pixels;
-        return Err(format!("{shape} pixels exceed the limit of {most} (ZarrOptions::max_pixels, --max-pixels)"));
+        let limit = Audience::now().select_wording("ZarrOptions::max_pixels", "--max-pixels", "max_pixels=");
+        return Err(format!("{shape} pixels exceed the limit of {most} ({limit})"));
     }
-    // Channels of an image are no colours, also without names.
+    // Channels of an OME-Zarr image are not colours, even without names.
     let is_told = |names: &Vec<String>| shape.channels > 1 || names.iter().any(|name| !name.is_empty());
     let names = names.filter(|names| shape.channels <= MOST_NAMED && is_told(names)).map(|mut names| {
         names.resize(shape.channels, String::new());
@@ -265,18 +268,17 @@ fn of_array(axes: usize, names: Option<&[String]>, volume: bool) -> Result<Vec<R
 }
 
 /// Evaluates an image and writes it as an OME-Zarr image of version 0.5, exactly, in its own type.
-/// It is written to a temporary folder beside its place, metadata last, and renamed when complete:
-/// neither a failure nor a kill leaves a partial store that opens, and an existing one is replaced
-/// atomically (on systems that can exchange folders, such as Linux).
+/// The store is written to a temporary folder next to its path, metadata last, and renamed when
+/// complete. A failure or a kill leaves no partial store that can be opened. An existing store is
+/// replaced atomically on systems that can exchange folders, such as Linux.
 ///
-/// Axes are c, z, y and x, without c or z for a single channel or level; names of channels that the image has
-/// ([`AnyImage::channel_names`]) are labels for viewers. Chunks of zeros only are
-/// not stored.
+/// Axes are c, z, y and x, without c or z for a single channel or level. Names of channels
+/// ([`AnyImage::channel_names`]) become labels for viewers. Chunks of zeros are not stored.
 ///
 /// # Errors
-/// The error that the image carries; [`Error::File`] if the path holds something other than an
-/// image, no folder can be made beside it, chunks have no pixels, shards do not consist of whole
-/// chunks, or writing fails; if the program fails. An existing store is then kept.
+/// The error that the image carries; [`Error::File`] if there is something other than an image at
+/// the path, no folder can be created next to it, chunks have no pixels, shards do not consist of
+/// whole chunks, or writing fails; also if the program fails. An existing store is then unchanged.
 #[track_caller]
 pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &ZarrSaveOptions) -> Result<()> {
     let path = path.as_ref();
@@ -284,7 +286,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let mut begun = None;
     let given = options.pixel.map(|sides| PixelSize::of(sides.map(Some)));
     let pixel = given.unwrap_or_else(|| pixel_size(image));
-    // A wrong number is told with the path.
+    // An error for a wrong number names the path.
     let levels = sizes_of(image, options.sizes.max(1), options.resampling)?;
     let shapes: Vec<Shape> = levels.iter().map(Image::shape).collect();
     save_all_to(&levels, path, || {

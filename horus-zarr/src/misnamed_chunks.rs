@@ -1,12 +1,12 @@
-//! Chunks of an array that lie where its metadata does not say.
+//! Detection of chunks with other names than the metadata of their array says.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file below the folder of an array that is named as chunks are, if no file is named as its chunks are, of which `key`
-/// is one. An array of which no chunk is stored has no such file.
+/// Searches the folder of an array for a file with the name of a chunk, if no file has a name like
+/// `key`, a chunk of the array. An array without stored chunks has no such file.
 pub(crate) fn chunk_of_another_name(array: &Path, key: &str) -> Option<String> {
-    /// Most entries of folders that are looked at.
+    /// Maximum number of folder entries that are read.
     const MOST: usize = 1 << 14;
     let (mut folders, mut astray, mut seen) = (vec![String::new()], None, 0);
     while let Some(below) = folders.pop() {
@@ -34,13 +34,14 @@ pub(crate) fn chunk_of_another_name(array: &Path, key: &str) -> Option<String> {
     astray
 }
 
-/// Returns `true` for the beginning of the name of a chunk in any encoding: `0.1`, `0/1`, `c/0/1` and `c.0.1`.
+/// Returns `true` if this is the beginning of a chunk's name in any encoding: `0.1`, `0/1`, `c/0/1`
+/// or `c.0.1`.
 fn is_of_chunk(name: &str) -> bool {
     let numbers = name.strip_prefix('c').unwrap_or(name);
     !name.starts_with('.') && numbers.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '/'))
 }
 
-/// A name with 0 in place of each number.
+/// Replaces each number in a name by 0.
 fn form(name: &str) -> String {
     let mut form = String::new();
     for c in name.chars() {
@@ -74,7 +75,7 @@ mod tests {
         assert_eq!(told("c/0/0", &["zarr.json", "0/0"]).as_deref(), Some("0/0"));
         assert_eq!(told("c/0/0", &["zarr.json", "c/0.1"]).as_deref(), Some("c/0.1"));
         assert_eq!(told("c/0/0", &["zarr.json", "c/0/1/2"]).as_deref(), Some("c/0/1/2"));
-        // Sparse arrays, and what is no chunk.
+        // Sparse arrays, and files that are not chunks.
         assert_eq!(told("0.0", &dots), None);
         assert_eq!(told("0/0", &slashes), None);
         assert_eq!(told("c/0/0", &["zarr.json", "c/120/7"]), None);

@@ -1,4 +1,4 @@
-//! Arrays written chunk by chunk.
+//! Writes arrays chunk by chunk.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::types::name_of;
 use crate::unfinished_store::describe_error;
 use crate::{ZarrCodec, ZarrSaveOptions};
 
-/// An array being written: chunks as regions arrive, its metadata at the end.
+/// An array being written: chunks as regions arrive, metadata at the end.
 pub(crate) struct ArraySink {
     folder: PathBuf,
     metadata: Value,
@@ -28,9 +28,9 @@ pub(crate) struct ArraySink {
     array: Array<FilesystemStore>,
     layout: ArrayLayout,
     size: usize,
-    /// Extents of a file: a chunk or a shard.
+    /// Shape of a file, which is a chunk or a shard.
     file: Vec<u64>,
-    /// Files of which pixels are missing, by their place in the grid.
+    /// Incomplete files, by their position in the grid.
     pending: Mutex<HashMap<Vec<u64>, IncompleteChunk>>,
 }
 
@@ -38,7 +38,7 @@ impl ArraySink {
     /// Begins an array in a new folder.
     ///
     /// # Errors
-    /// A message: impossible chunks or shards, or no folder.
+    /// A message if chunks or shards are impossible, or if the folder cannot be created.
     pub(crate) fn begin(
         folder: &Path,
         shape: Shape,
@@ -69,8 +69,8 @@ impl ArraySink {
         Ok(ArraySink { folder, metadata, array, layout, size, file, pending: Mutex::default() })
     }
 
-    /// Takes the pixels of a part that belong to the chunk or shard at this place of the grid, and
-    /// writes that when it is complete.
+    /// Takes the pixels of `part` that belong to the chunk or shard at a position of the grid, and
+    /// writes the file when it is complete.
     fn take(&self, at: &[u64], part: &SinkRegion<'_>) -> Result<(), String> {
         let ranges: Vec<_> = at.iter().zip(&self.file).map(|(i, n)| i * n..(i + 1) * n).collect();
         let clipped = |(r, other): (&Range<u64>, &Range<u64>)| r.start.max(other.start)..r.end.min(other.end);
@@ -102,7 +102,7 @@ impl ArraySink {
         }
     }
 
-    /// Writes the chunk or shard at this place of the grid, unless it is all 0, the value of absent
+    /// Writes the chunk or shard at a position of the grid, unless it is all 0, the value of absent
     /// chunks.
     fn write(&self, at: &[u64], bytes: Vec<u8>) -> Result<(), String> {
         if bytes.iter().all(|b| *b == 0) {
@@ -111,7 +111,7 @@ impl ArraySink {
         let key = self.array.chunk_key(at);
         let failed = |e: &dyn std::fmt::Display| format!("chunk {key}: {e}");
         let shape = self.array.chunk_shape(at).map_err(|e| failed(&e))?;
-        // Chunks are the unit of parallelism.
+        // Parallelism is over chunks.
         let options = CodecOptions::default().with_concurrent_target(1);
         let (dtype, fill) = (self.array.data_type(), self.array.fill_value());
         let encoded = self.array.codecs().encode(ArrayBytes::new_flen(bytes), &shape, dtype, fill, &options);
@@ -122,16 +122,16 @@ impl ArraySink {
     }
 }
 
-/// Pixels of a region of some levels.
+/// The pixels of a region of some levels.
 struct SinkRegion<'a> {
     region: Region,
-    /// Its indices in the array, and its first level.
+    /// The indices of the region in the array.
     indices: Vec<Range<u64>>,
     level: usize,
     pixels: &'a [u8],
 }
 
-/// A chunk or shard of which pixels are missing.
+/// A chunk or shard with missing pixels.
 struct IncompleteChunk {
     bytes: Vec<u8>,
     missing: usize,
@@ -150,7 +150,7 @@ impl RegionSink for ArraySink {
         self.put_levels(0..self.layout.shape().depth, region, pixels, workers)
     }
 
-    /// Regions of any extent: chunks wait for the rest of their pixels.
+    /// Accepts regions of any size: chunks wait for the rest of their pixels.
     fn put_levels(
         &mut self,
         levels: Range<usize>,
@@ -191,8 +191,8 @@ pub(crate) fn write_json(path: &Path, value: &Value) -> Result<(), String> {
     fs::write(path, format!("{value:#}\n")).map_err(|e| describe_error(&e))
 }
 
-/// The extents of a chunk of one channel from levels, rows and columns, clipped to the image;
-/// `None` if one is 0.
+/// The shape of a chunk of one channel from levels, rows and columns, clipped to the image; `None`
+/// if one is 0.
 fn extents(layout: &ArrayLayout, shape: Shape, [levels, rows, columns]: [usize; 3]) -> Option<Vec<u64>> {
     let extent = |role: &Role| match role {
         Role::Time | Role::Channel => 1,
@@ -204,7 +204,7 @@ fn extents(layout: &ArrayLayout, shape: Shape, [levels, rows, columns]: [usize; 
     (levels > 0 && !extents.contains(&0)).then_some(extents)
 }
 
-/// The metadata of an array, version 3.
+/// The metadata of an array in version 3.
 fn metadata(layout: &ArrayLayout, dtype: DType, chunk: &[u64], file: &[u64], codec: ZarrCodec) -> Value {
     let mut codecs = vec![json!({"name": "bytes", "configuration": {"endian": "little"}})];
     if dtype.size() == 1 {

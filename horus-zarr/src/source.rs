@@ -1,4 +1,4 @@
-//! Arrays read chunk by chunk.
+//! Reads arrays chunk by chunk.
 
 use std::collections::HashMap;
 use std::fs;
@@ -23,48 +23,48 @@ use crate::misnamed_chunks::chunk_of_another_name;
 use crate::store::metadata_of;
 use crate::types::{dtype_named, supported};
 
-/// The most bytes of a decoded chunk: enough for any in use, but a limit on false metadata.
+/// Maximum bytes of a decoded chunk: a limit for invalid metadata, above any chunk in use.
 const LARGEST: u64 = 8 << 30;
-/// Larger chunks are read in part if their codecs permit it, although checksums are then ignored.
+/// Larger chunks are read in part if their codecs support that; checksums are then ignored.
 const WHOLE: usize = 256 << 20;
 
 type FolderStorage = PerformanceMetricsStorageAdapter<FilesystemStore>;
 type Shards = HashMap<Vec<u64>, Arc<dyn ArrayPartialDecoderTraits>>;
 
-/// An array in a folder whose regions are read as those of an image.
+/// An array in a folder, read region by region as an image.
 pub(crate) struct ArraySource {
     folder: PathBuf,
     array: Array<FolderStorage>,
     storage: Arc<FolderStorage>,
     layout: ArrayLayout,
     dtype: DType,
-    /// Extents of a file: a chunk, or a shard of chunks.
+    /// Shape of a file, which is a chunk or a shard of chunks.
     file: Vec<u64>,
-    /// Extents of the unit of decoding.
+    /// Shape of the unit of decoding.
     chunk: Vec<u64>,
     opened: Stamp,
-    /// Bytes read when it was opened; more, if a chunk was found.
+    /// Bytes read when the array was opened; more if a chunk was found.
     of_metadata: usize,
-    /// Chunks of other names were looked for.
+    /// Whether chunks with other names were searched.
     is_checked: AtomicBool,
     chunks: AtomicU64,
 }
 
-/// A chunk to decode, and the requested part of it.
+/// A chunk to decode, and its requested part.
 struct ChunkRead {
-    /// Position of its chunk or shard file in the grid of files.
+    /// Position of the file in the grid of files.
     file: Vec<u64>,
-    /// Its indices in the array, which may exceed the extent.
+    /// The indices of the chunk in the array, which may exceed the array.
     chunk: Vec<Range<u64>>,
     part: Vec<Range<u64>>,
 }
 
 impl ArraySource {
-    /// Opens an array and reads its metadata; `roles` returns the roles of its axes, given their
+    /// Opens an array and reads its metadata. `roles` returns the roles of the axes, given their
     /// number.
     ///
     /// # Errors
-    /// A message about metadata that cannot be read.
+    /// A message if the metadata cannot be read.
     pub(crate) fn open(
         folder: &Path,
         roles: impl FnOnce(usize) -> Result<Vec<Role>, String>,
@@ -85,7 +85,7 @@ impl ArraySource {
         let first = vec![0; array.dimensionality()];
         let grid = array.chunk_grid().name(ZarrVersion::V3).unwrap_or_default();
         if grid != "regular" {
-            return Err(format!("its chunks are in a `{grid}` grid; regular ones are read"));
+            return Err(format!("its chunks are in a `{grid}` grid; only regular grids are supported"));
         }
         let file: Vec<u64> = array.chunk_shape(&first).map_err(|e| e.to_string())?.iter().map(|n| n.get()).collect();
         let inner = array.effective_subchunk_shape().map(|shape| shape.iter().map(|n| n.get()).collect());
@@ -114,7 +114,8 @@ impl ArraySource {
         })
     }
 
-    /// Warns, once, if no chunk was found and files lie in their place: pixels that are there would be the fill value.
+    /// Warns, once, if no chunk was found but there are files with other names, whose pixels would
+    /// be read as the fill value.
     fn warn_of_misnamed_chunks(&self) {
         if self.storage.bytes_read() > self.of_metadata || self.is_checked.swap(true, Ordering::Relaxed) {
             return;
@@ -131,7 +132,7 @@ impl ArraySource {
         }
     }
 
-    /// The chunks that hold `part` of the array.
+    /// The chunks that contain `part` of the array.
     fn chunk_reads(&self, part: &[Range<u64>]) -> Vec<ChunkRead> {
         let mut all = vec![Vec::new()];
         for (range, chunk) in part.iter().zip(&self.chunk) {
@@ -153,8 +154,8 @@ impl ArraySource {
         self.file != self.chunk
     }
 
-    /// Decodes a chunk, or only its requested part if it is large. Returns the decoded indices of
-    /// the array.
+    /// Decodes a chunk, or only the requested part of a large one. Also returns the decoded indices
+    /// of the array.
     fn decode(&self, wanted: &ChunkRead, shards: &Shards) -> Result<(Vec<Range<u64>>, ArrayBytes<'static>), String> {
         // Chunks are the unit of parallelism.
         let options = CodecOptions::default().with_concurrent_target(1);
@@ -174,7 +175,7 @@ impl ArraySource {
         decoded.map(|bytes| (got.clone(), bytes)).map_err(|cause| self.broken(&wanted.file, cause))
     }
 
-    /// Makes the decoders of these chunks' shards.
+    /// Creates the decoders for the shards of these chunks.
     fn shards(&self, wanted: &[ChunkRead], known: &mut Shards) -> Result<(), String> {
         if !self.is_sharded() {
             return Ok(());
@@ -197,7 +198,7 @@ impl ArraySource {
         format!("{kind} {}: {cause}", self.folder.join(key.as_str()).display())
     }
 
-    /// Copies a region of some levels into its place: its rows of each level.
+    /// Copies a region of some levels to its rows of each level.
     fn rows(
         &self,
         region: Region,
@@ -294,7 +295,8 @@ impl RegionSource for ArraySource {
             }
             Ok(())
         })?;
-        // Absent chunks are no error, so chunks removed meanwhile would be read as the fill value.
+        // Absent chunks are not an error, so chunks removed meanwhile would be read as the fill
+        // value.
         if Stamp::of(&self.folder).is_ok_and(|now| now == self.opened) {
             self.warn_of_misnamed_chunks();
             Ok(())
@@ -313,7 +315,7 @@ impl RegionSource for ArraySource {
 struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
-    /// Number of the file, where it has one.
+    /// Number of the file, if the system has one.
     number: [u64; 2],
 }
 

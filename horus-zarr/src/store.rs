@@ -1,5 +1,4 @@
-//! Content of a folder according to its metadata: an array, an OME-Zarr image, or a group of
-//! others.
+//! The content of a folder according to its metadata: an array, an OME-Zarr image, or a group.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -13,14 +12,14 @@ use serde_json::{Map, Value, json};
 
 use crate::layout::{ArrayLayout, Role};
 
-/// Most bytes of a node's metadata, which is text.
+/// Maximum bytes of a node's metadata, which is text.
 const LONGEST: u64 = 64 << 20;
 
 /// A folder with Zarr metadata.
 #[derive(Debug)]
 pub(crate) enum ZarrNode {
     Array,
-    /// Its attributes.
+    /// A group, with its attributes.
     Group(Map<String, Value>),
 }
 
@@ -28,11 +27,11 @@ impl ZarrNode {
     /// Reads the node in a folder.
     ///
     /// # Errors
-    /// A message, if it is not a folder, or holds no readable metadata.
+    /// A message if the path is not a folder, or has no readable metadata.
     pub(crate) fn at(folder: &Path) -> Result<ZarrNode, String> {
         let found = fs::metadata(folder).map_err(|e| e.to_string())?;
         if !found.is_dir() {
-            return Err("a Zarr store is a folder, which it is not".into());
+            return Err("it is not a folder; a Zarr store is a folder".into());
         }
         if let Some(metadata) = read(&folder.join("zarr.json"))? {
             return match metadata.get("node_type").and_then(Value::as_str) {
@@ -57,7 +56,7 @@ pub(crate) fn metadata_of(array: &Path) -> PathBuf {
     if third.exists() { third } else { array.join(".zarray") }
 }
 
-/// The names of the axes of an array that has some (`dimension_names` of version 3).
+/// The names of the axes of an array, if it has names (`dimension_names` of version 3).
 pub(crate) fn names_of(array: &Path) -> Result<Option<Vec<String>>, String> {
     let Some(metadata) = read(&array.join("zarr.json"))? else { return Ok(None) };
     let names = metadata.get("dimension_names").and_then(Value::as_array);
@@ -87,26 +86,26 @@ fn object(value: Option<&Value>) -> Map<String, Value> {
 /// An OME-Zarr image: one picture in several sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Multiscale {
-    /// `None` if the metadata has none, as in versions before 0.3.
+    /// The axes; `None` in versions before 0.3, whose metadata has no axes.
     pub(crate) axes: Option<Vec<Role>>,
     /// Folders of the sizes, the largest first.
     pub(crate) levels: Vec<PathBuf>,
-    /// The size of the pixels of each in micrometres, if it is given with units.
+    /// The size of the pixels of each size in micrometres, if given with units.
     pub(crate) pixels: Vec<Option<PixelSize>>,
-    /// Labels of the channels (`omero`), empty for those without.
+    /// Labels of the channels (`omero`); empty for channels without a label.
     pub(crate) channels: Vec<String>,
 }
 
-/// Names and limits of the channels of an image, as far as they are known.
+/// Names and limits of the channels of an image, as far as known.
 pub(crate) struct Channels<'a> {
-    /// Names, as many as channels, or none.
+    /// The names of all channels, or none.
     pub(crate) names: &'a [String],
     pub(crate) dtype: DType,
 }
 
 impl Channels<'_> {
-    /// The settings of viewers, where channels have names: these, a colour, and the values from black to full, which are
-    /// all of integers.
+    /// The settings for viewers of channels with names: the name, a colour, and the range of values
+    /// from black to full (for integers the whole range).
     fn omero(&self) -> Value {
         const COLOURS: [&str; 6] = ["00FFFF", "FF00FF", "FFFF00", "FF0000", "00FF00", "0000FF"];
         let low_high = |low: f64, high: f64| json!({"min": low, "start": low, "max": high, "end": high});
@@ -129,9 +128,9 @@ impl Multiscale {
     /// The image in the attributes of a group, if there is one.
     ///
     /// # Errors
-    /// A message, if the attributes are invalid.
+    /// A message if the attributes are invalid.
     pub(crate) fn of(attributes: &Map<String, Value>) -> Result<Option<Multiscale>, String> {
-        // Below `ome` from version 0.5.
+        // From version 0.5 on, inside `ome`.
         let ome = attributes.get("ome").and_then(Value::as_object).unwrap_or(attributes);
         let Some(all) = ome.get("multiscales") else { return Ok(None) };
         let all = all.as_array().map_or(&[][..], Vec::as_slice);
@@ -192,15 +191,16 @@ fn roles(axes: &[Value]) -> Result<Vec<Role>, String> {
     axes.iter().map(role).collect()
 }
 
-/// A path that stays inside its root.
+/// A path, if it stays inside its root.
 fn inside(path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let stays = |c: Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
     path.components().all(stays).then(|| path.to_owned())
 }
 
-/// Pixels of the first size from a pixel of each size to the next, along an axis that has so many pixels in the sizes: twice
-/// as many where it was halved, which an axis of a single pixel is not.
+/// The distance between pixels of each size, in pixels of the first size, along an axis whose
+/// lengths in the sizes are `extents`. It doubles where the axis was halved; an axis of a single
+/// pixel is not halved.
 fn scale_factors(extents: impl Iterator<Item = usize>) -> Vec<f64> {
     let mut steps = vec![1.0];
     steps.extend(extents.scan(1.0, |step, extent| {
@@ -210,8 +210,8 @@ fn scale_factors(extents: impl Iterator<Item = usize>) -> Vec<f64> {
     steps
 }
 
-/// The metadata of an OME-Zarr image of this name in these sizes, which are its arrays `0`, `1` and
-/// so on, with the size of the pixels of the first.
+/// The metadata of an OME-Zarr image with this name and these sizes, in arrays `0`, `1` and so on,
+/// with the size of the pixels of the first.
 pub(crate) fn group(
     name: &str,
     sizes: &[Shape],
@@ -243,7 +243,7 @@ pub(crate) fn group(
         };
         let scale = of_axes(&|side, step| side * step, 1.0);
         let mut all = vec![json!({"type": "scale", "scale": scale})];
-        // A pixel lies in the middle of those that it stands for, or where the first of them lies.
+        // A pixel is in the middle of the pixels that it stands for, or at the first of them.
         let translation = of_axes(&|side, step| side * ((step - 1.0) / 2.0), 0.0);
         if resampling != Some(Downsampling::Nearest) && translation.iter().any(|at| *at != 0.0) {
             all.push(json!({"type": "translation", "translation": translation}));
@@ -260,7 +260,7 @@ pub(crate) fn group(
     json!({"zarr_format": 3, "node_type": "group", "attributes": attributes})
 }
 
-/// The error for a group that is not an image, with its content.
+/// The error for a group that is not an image; it names the content.
 pub(crate) fn no_image(folder: &Path) -> String {
     let mut below: Vec<String> = fs::read_dir(folder)
         .into_iter()

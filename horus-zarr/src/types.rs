@@ -17,7 +17,7 @@ pub(crate) fn name_of(dtype: DType) -> String {
     format!("{kind}{bits}")
 }
 
-/// The type of this name in memory, where truth values are bytes.
+/// The type in memory with this name; bool is stored as bytes.
 pub(crate) fn dtype_named(name: &str) -> Option<DType> {
     if name == name_of(DType::Bool) {
         return Some(DType::Bool.stored());

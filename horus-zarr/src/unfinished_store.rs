@@ -1,4 +1,4 @@
-//! The target of a store: written completely, or not at all.
+//! Writes a store completely, or not at all.
 
 use std::fs;
 use std::io;
@@ -11,8 +11,8 @@ use crate::store::{Multiscale, ZarrNode};
 /// Prefix of temporary names.
 const PREFIX: &str = ".horus-";
 
-/// A store being written, in a folder beside its place: renamed when complete, removed when
-/// dropped. (A killed process leaves that folder, `.horus-*`.)
+/// A store being written, in a temporary folder next to its path. The folder is renamed when
+/// complete and removed when dropped; a killed process leaves it (`.horus-*`).
 #[derive(Debug)]
 pub(crate) struct UnfinishedStore {
     path: PathBuf,
@@ -20,13 +20,13 @@ pub(crate) struct UnfinishedStore {
 }
 
 impl UnfinishedStore {
-    /// Begins a store at a path where there is nothing, or a store of an image or an array, which
-    /// will be replaced.
+    /// Begins a store at a path where there is nothing, or a store of an image or array, which will
+    /// be replaced.
     ///
     /// # Errors
-    /// A message, if something else is there or no folder can be made beside it.
+    /// A message if there is something else, or if no folder can be created next to the path.
     pub(crate) fn at(path: &Path) -> Result<UnfinishedStore, String> {
-        // A link is followed.
+        // Follow links.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if path.file_name().is_none() {
             return Err("it has no name".into());
@@ -46,12 +46,12 @@ impl UnfinishedStore {
         Ok(UnfinishedStore { path, folder })
     }
 
-    /// The folder in which it is written.
+    /// The temporary folder.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Moves it into place and removes the former store.
+    /// Moves the folder to its path and removes the former store.
     pub(crate) fn commit(self) -> Result<(), String> {
         // Another process may have put something else there meanwhile.
         if fs::symlink_metadata(&self.path).is_ok() {
@@ -73,10 +73,10 @@ impl UnfinishedStore {
     }
 }
 
-/// Fails unless the existing content is a store that may be replaced.
+/// Fails unless the existing content is a store that can be replaced.
 fn replaceable(path: &Path) -> Result<(), String> {
     if !path.is_dir() {
-        return Err("it is no folder, and is not overwritten by one".into());
+        return Err("it is a file, which is not overwritten by a folder".into());
     }
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
         return Ok(());
@@ -84,11 +84,11 @@ fn replaceable(path: &Path) -> Result<(), String> {
     match ZarrNode::at(path) {
         Ok(ZarrNode::Array) => Ok(()),
         Ok(ZarrNode::Group(attributes)) if matches!(Multiscale::of(&attributes), Ok(Some(_))) => Ok(()),
-        _ => Err("it is a folder that holds no Zarr image, which is not overwritten".into()),
+        _ => Err("it is a folder without a Zarr image, and is not overwritten".into()),
     }
 }
 
-/// Exchanges two folders atomically; `false` if the system cannot.
+/// Exchanges two folders atomically; returns `false` if the system cannot.
 #[cfg(target_os = "linux")]
 fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -105,7 +105,7 @@ fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// An error without the name of a temporary folder, which would mean nothing to the user.
+/// Formats an error without the name of a temporary folder, which would not help the user.
 pub(crate) fn describe_error(e: &io::Error) -> String {
     if e.raw_os_error().is_some() { e.to_string() } else { e.kind().to_string() }
 }
@@ -168,11 +168,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         fs::write(at("file"), "").unwrap();
-        assert!(UnfinishedStore::at(&at("file")).unwrap_err().contains("is no folder"));
+        assert!(UnfinishedStore::at(&at("file")).unwrap_err().contains("it is a file"));
         fs::create_dir(at("group")).unwrap();
         UnfinishedStore::at(&at("group")).unwrap();
         fs::write(at("group").join("zarr.json"), r#"{"node_type": "group"}"#).unwrap();
-        assert!(UnfinishedStore::at(&at("group")).unwrap_err().contains("holds no Zarr image"));
+        assert!(UnfinishedStore::at(&at("group")).unwrap_err().contains("without a Zarr image"));
         let error = UnfinishedStore::at(&at("none").join("a.zarr")).unwrap_err();
         assert!(error.contains("cannot create a folder in") && !error.contains(".horus-"), "{error}");
         assert!(UnfinishedStore::at(Path::new("/")).is_err());

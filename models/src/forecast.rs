@@ -1,11 +1,8 @@
-//! Steps in time of a limited-area weather model, as in HIRLAM's Eulerian scheme: leapfrog steps of
-//! the tendencies of [`super::weather`], whose odd and even times are kept together by the filter of
-//! Robert (1966) and Asselin (1972, Mon. Wea. Rev. 100, 487-490), linear horizontal diffusion of
-//! fourth order, and a frame in which the weather is drawn towards that of a larger model (Davies,
-//! 1976, Q. J. R. Meteorol. Soc. 102, 405-418) by the weights of Kallberg (1977).
+//! Time steps of a limited-area weather model, as in HIRLAM's Eulerian scheme, without its semi-implicit part and
+//! physics.
 //!
-//! Not here: the semi-implicit treatment of gravity waves, which lets HIRLAM take longer steps, and
-//! physics. Diffusion is explicit, of the weather a step before, as is stable for a leapfrog step.
+//! Leapfrog steps of the tendencies of [`super::weather`], a filter in time, horizontal diffusion of fourth order, and
+//! a frame in which the weather is relaxed towards a larger model's. References: `docs/design/models.md`.
 
 use horus::prelude::*;
 
@@ -24,12 +21,12 @@ pub struct Leapfrog<T: Float> {
     seconds: f64,
     /// The coefficient of diffusion, in m^4/s.
     diffusion: f64,
-    /// Weather of the larger model, and its weight: an image.
+    /// Weather of the larger model, and its weight, an image.
     larger: Weather<T>,
     weight: Image<T>,
 }
 
-/// One weather from the same field of each of several.
+/// One weather from the same field of several weathers.
 fn fields<T: Float, const N: usize>(
     from: [&Weather<T>; N],
     make: impl Fn([&Image<T>; N], bool) -> Image<T>,
@@ -47,7 +44,7 @@ fn fields<T: Float, const N: usize>(
 }
 
 impl<T: Float> Leapfrog<T> {
-    /// Steps of so many seconds under a `diffusion` in m^4/s, within weather that does not change.
+    /// Steps of so many seconds with a `diffusion` in m^4/s, in a frame of weather that does not change.
     pub fn new(dynamics: &Dynamics<T>, larger: &Weather<T>, seconds: f64, diffusion: f64) -> Leapfrog<T> {
         let Shape { height, width, .. } = dynamics.shape();
         let weight = |y: usize, x: usize| {

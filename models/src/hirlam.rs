@@ -86,7 +86,7 @@ pub fn run() -> ExitCode {
 
 fn compute<T: Float>(args: &HirlamArgs, session: &Session) -> Result<()> {
     let shape = Shape::volume(args.levels.get(), args.rows.get(), args.columns.get(), 1);
-    // Fails on too large an extent before the coordinates are made.
+    // Fails on too large an extent before the coordinates are computed.
     Image::<T>::constant(session, (shape.depth, shape.height, shape.width), T::ZERO).check()?;
     let (rows, step) = latitudes(shape.height);
     let dynamics = Dynamics::<T>::new(session, &half_levels(shape.depth), shape.width, &rows, step);
@@ -103,7 +103,7 @@ fn compute<T: Float>(args: &HirlamArgs, session: &Session) -> Result<()> {
     }
     let tendencies = dynamics.tendencies(&weather);
     drop(weather);
-    // All at once: common parts are computed once.
+    // Evaluates all results together: common parts are computed once.
     session.evaluate()?;
     save(folder, &tendencies)
 }

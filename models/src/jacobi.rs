@@ -18,7 +18,7 @@ use horus_apps::batch::{self, RunEnd};
 use horus_apps::execution::Execution;
 use horus_apps::report::{Breakdown, Printer, Summary};
 
-/// Points times steps from which it pays to wait for a GPU, if no device is requested.
+/// Points times iterations from which waiting for a GPU is worth it, if no device is requested.
 const MANY: f64 = 1e9;
 
 /// Solves Poisson's equation on the unit square by Jacobi's relaxation: from 0, each of N x N
@@ -111,10 +111,10 @@ fn session(args: &JacobiArgs, comm: &Arc<dyn Communicator>, printer: &Arc<Printe
     args.execution.apply(builder, first, move |text| printer.print(&text)).build()
 }
 
-/// Relaxes, writes, prints the summary.
+/// Solves the equation, writes the result, prints the summary.
 fn solve<T: Float>(args: &JacobiArgs, session: Session, printer: &Printer, started: Instant) -> Result<RunEnd> {
     let (out, failed) = (&args.out, |cause| Error::write(&args.out, cause));
-    // Fails on a file that cannot be written before the work begins.
+    // A file that cannot be written is an error before the work begins.
     Format::of(out, 1).map_err(failed)?;
     on_root(&session, "trying a file", || FileTarget::new(out).map(drop))?.map_err(failed)?;
     let start = started.elapsed();

@@ -1,24 +1,10 @@
-//! Vertical mixing of an ocean by the K profile parameterization of Large, McWilliams and Doney
-//! (1994), "Oceanic vertical mixing: a review and a model with a nonlocal boundary layer
-//! parameterization", Rev. Geophys. 32, 363-403, as in the Parallel Ocean Program: its routines
-//! `ri_iwmix`, `bldepth`, `wscale` and `blmix` (`vmix_kpp`, POP 2.1), which take differences of
-//! buoyancy and double diffusion from [`super::ocean`]. Numbers in brackets are equations of the
-//! paper. Units are those of the SI, not POP's centimetres and grams; numbers that keep quotients
-//! finite are POP's.
+//! Vertical mixing of an ocean by the K profile parameterization of Large, McWilliams and Doney (1994), "Oceanic
+//! vertical mixing: a review and a model with a nonlocal boundary layer parameterization", Rev. Geophys. 32, 363-403.
 //!
-//! Everything is computed at all levels at once; where a column has one level of its own, as at the
-//! depth of its boundary layer, that level is selected and summed over the depth.
-//!
-//! - *Vertical*: levels are the middles of layers of full cells. Coefficients of a level apply
-//!   between it and the one below.
-//! - *Horizontal*: rows from the south to the north. Velocities lie at the north-eastern corners of
-//!   cells (grid B of Arakawa), and are 0 at corners that touch land. Shear at cells is the mean of
-//!   four corners, or for the depth of the boundary layer the largest of them; all cells have
-//!   the same area, which POP's mean allows to differ. Beyond the edges lie the cells at the edges.
-//! - *Surface*: the uppermost level, as in POP 2.1 (later versions average levels near the surface).
-//!   Stress is given at cells. Sunlight is absorbed by Jerlov's types of water (`sw_absorb_frac`).
-//! - *Not here*: tides, Langmuir circulation, inertial waves, layers cut by the sea floor. Viscosity
-//!   stays at cells.
+//! Follows the Parallel Ocean Program's `ri_iwmix`, `bldepth`, `wscale` and `blmix` (`vmix_kpp`, POP 2.1). Numbers in
+//! brackets are equations of the paper; units are SI. Levels are the middles of layers; coefficients of a level apply
+//! between it and the level below. Velocities are at the north-eastern corners of cells. Choices and omissions:
+//! `docs/design/models.md`.
 
 use clap::ValueEnum;
 use horus::prelude::*;
@@ -35,11 +21,11 @@ const CRITICAL: f64 = 0.3;
 const STABLE_SHEAR: f64 = 0.8;
 /// Coefficients of the velocity scales of momentum and tracers in convection (B1).
 const CONVECTIVE: [(f64, f64); 2] = [(1.26, 8.38), (-28.86, 98.96)];
-/// Of the Ekman depth and of the Monin-Obukhov depth.
+/// Coefficients of the Ekman depth and of the Monin-Obukhov depth.
 const DEPTH_LIMITS: (f64, f64) = (0.7, 1.0);
 
-/// Jerlov's types of water, by how deep sunlight comes (Paulson and Simpson, 1977, J. Phys.
-/// Oceanogr. 7, 952-956). The default is POP's, `jerlov_water_type = 3`.
+/// Jerlov's types of water, by the depth that sunlight reaches (Paulson and Simpson, 1977, J. Phys. Oceanogr. 7,
+/// 952-956). The default is POP's, `jerlov_water_type = 3`.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaterType {
     /// Clear
@@ -56,7 +42,7 @@ pub enum WaterType {
 }
 
 impl WaterType {
-    /// The part of red light, and the depths in metres at which 1 / e of red and blue light is left.
+    /// The fraction of red light, and the depths in metres at which 1 / e of red and blue light is left.
     fn light(self) -> (f64, f64, f64) {
         match self {
             WaterType::I => (0.58, 0.35, 23.0),
@@ -67,7 +53,7 @@ impl WaterType {
         }
     }
 
-    /// The part of sunlight that is left at a depth in metres.
+    /// The fraction of sunlight that is left at a depth in metres.
     fn left(self, depth: f64) -> f64 {
         let (red, shallow, deep) = self.light();
         if depth > 200.0 { 0.0 } else { red * (-depth / shallow).exp() + (1.0 - red) * (-depth / deep).exp() }
@@ -79,7 +65,7 @@ impl WaterType {
 pub struct Parameters {
     /// Diffusivity by internal waves.
     pub waves: f64,
-    /// Viscosity by internal waves relative to their diffusivity.
+    /// Viscosity by internal waves divided by their diffusivity.
     pub prandtl: f64,
     /// The largest viscosity and diffusivity by shear.
     pub shear: f64,
@@ -89,7 +75,7 @@ pub struct Parameters {
     pub water: WaterType,
 }
 
-/// POP's.
+/// POP's parameters.
 impl Default for Parameters {
     fn default() -> Parameters {
         Parameters { waves: 1e-5, prandtl: 10.0, shear: 5e-3, convection: 0.1, water: WaterType::default() }
@@ -101,9 +87,9 @@ impl Default for Parameters {
 pub struct Ocean {
     /// Potential temperature, in degrees Celsius.
     pub temperature: OceanField,
-    /// In psu.
+    /// Salinity, in psu.
     pub salinity: OceanField,
-    /// To the east and to the north in m/s, at north-eastern corners.
+    /// Velocity to the east and to the north, in m/s, at north-eastern corners.
     pub velocity: [OceanField; 2],
 }
 
@@ -112,19 +98,19 @@ pub struct Ocean {
 pub struct Surface {
     /// Stress of the wind over density, to the east and to the north, in m^2/s^2.
     pub stress: [OceanField; 2],
-    /// Heat but sunlight, over density and heat capacity, in degrees m/s.
+    /// Heat without sunlight, over density and heat capacity, in degrees m/s.
     pub heat: OceanField,
-    /// In psu m/s.
+    /// Salt, in psu m/s.
     pub salt: OceanField,
-    /// Heat by sunlight, in degrees m/s. Below 0, it counts in the buoyancy but heats no water, as in POP.
+    /// Heat by sunlight, in degrees m/s. A negative flux counts in the buoyancy but heats no water, as in POP.
     pub sunlight: OceanField,
-    /// The Coriolis parameter, in 1/s: limits boundary layers under stable forcing by the depths of
-    /// Ekman and of Monin and Obukhov.
+    /// The Coriolis parameter, in 1/s. It limits boundary layers under stable forcing by the depths of Ekman and of
+    /// Monin and Obukhov.
     pub coriolis: Option<OceanField>,
 }
 
-/// Coefficients of vertical mixing between each level and the one below; 0 at the lowest level of
-/// water, below it and on land.
+/// Coefficients of vertical mixing between each level and the level below; 0 at the lowest level of water, below it and
+/// on land.
 #[derive(Clone, Debug)]
 pub struct Coefficients {
     /// Viscosity at cells, in m^2/s.
@@ -133,8 +119,8 @@ pub struct Coefficients {
     pub of_heat: OceanField,
     /// Diffusivity of salt, in m^2/s.
     pub of_salt: OceanField,
-    /// Of nonlocal transport, in s/m^2: times a diffusivity and the flux through the surface, the
-    /// flux that does not follow the gradient (POP's GHAT).
+    /// Nonlocal transport, in s/m^2 (POP's GHAT): times a diffusivity and the flux through the surface, it is the flux
+    /// that does not follow the gradient.
     pub nonlocal: OceanField,
     /// The depth of the boundary layer in m, an image.
     pub depth: OceanField,
@@ -145,16 +131,16 @@ pub struct Coefficients {
 pub struct Kpp {
     water: SeaWater,
     parameters: Parameters,
-    /// Of levels; how far the next one lies below; the thickness of layers.
+    /// Depths of levels; distances to the next level; the thickness of layers.
     depth: OceanField,
     gap: OceanField,
     thickness: OceanField,
-    /// The part of sunlight that passes each level, and each layer's lower end.
+    /// The fraction of sunlight that passes each level, and each layer's lower end.
     light: OceanField,
     pub(super) light_below: OceanField,
 }
 
-/// A level's upper neighbour, 0 above the surface, and lower neighbour, 0 below the last level.
+/// A level's upper neighbour (0 above the surface), and lower neighbour (0 below the last level).
 fn above(f: &OceanField) -> OceanField {
     f.shift(1, 0, 0)
 }
@@ -163,7 +149,7 @@ fn below(f: &OceanField) -> OceanField {
     f.shift(-1, 0, 0)
 }
 
-/// `f` and its neighbours so many rows and columns on.
+/// `f` and its neighbours at these offsets in rows and columns.
 fn four(f: &OceanField, by: [(isize, isize); 4]) -> [OceanField; 4] {
     by.map(|(dy, dx)| f.with_border(Border::Replicate).shift(0, dy, dx))
 }
@@ -177,23 +163,22 @@ fn corners(f: &OceanField) -> [OceanField; 4] {
 struct SurfaceForcing {
     /// The friction velocity, in m/s.
     friction: OceanField,
-    /// Buoyancy through the surface, but for sunlight, and by sunlight, in m^2/s^3; positive into the
-    /// ocean.
+    /// Buoyancy through the surface without sunlight, and by sunlight, in m^2/s^3; positive into the ocean.
     buoyancy: OceanField,
     sunlight: OceanField,
 }
 
 impl SurfaceForcing {
-    /// Buoyancy that is lost to the water above where a part of light is left, and whether it is
-    /// stable; never 0.
+    /// Buoyancy into the water above the level where a fraction `light` of sunlight is left, never 0, and whether it is
+    /// stable.
     fn above(&self, light: &OceanField) -> (OceanField, Image<bool>) {
         let buoyancy = &self.buoyancy + &self.sunlight * (1.0 - light);
         let stable = buoyancy.ge(0.0);
         (stable.select(&buoyancy + 1e-14, &buoyancy), stable)
     }
 
-    /// Velocity scales of momentum and of tracers at a depth `d` within the surface layer (13, B1),
-    /// for the buoyancy `b` (`wscale`).
+    /// Velocity scales of momentum and of tracers (13, B1) at a depth `d` within the surface layer, for the buoyancy
+    /// `b` (`wscale`).
     fn scales(&self, d: &OceanField, b: &OceanField) -> [OceanField; 2] {
         let u = &self.friction;
         let (cube, product) = (u * u * u, d * b * KARMAN);
@@ -209,10 +194,10 @@ impl SurfaceForcing {
 }
 
 impl Kpp {
-    /// For the basin of an equation of state, whose levels are the middles of layers.
+    /// The parameterization for the basin of an equation of state.
     ///
     /// # Errors
-    /// Depths that are no middles of layers.
+    /// If the depths are not middles of layers.
     pub fn new(water: &SeaWater, parameters: Parameters) -> Result<Kpp> {
         let (basin, depths) = (&water.basin, &water.basin.depths);
         let Layers { thickness, gap, ends } = basin.layers()?;
@@ -231,12 +216,12 @@ impl Kpp {
         &self.water.basin
     }
 
-    /// The first level of each column where a mask holds, the number of levels if none.
+    /// The first level of each column at which a mask is `true`; the number of levels if there is none.
     fn first(&self, mask: &Image<bool>) -> OceanField {
         mask.select(&self.basin().level, self.basin().depths.len() as f64).over(Axis::Depth).min()
     }
 
-    /// Pixels of a volume at one level of each column, 0 where there is no such level.
+    /// Pixels of a volume at one level of each column; 0 if the level does not exist.
     fn at(&self, level: &OceanField, of: &OceanField) -> OceanField {
         self.basin().level.eq(level).select(of, 0.0).over(Axis::Depth).sum()
     }
@@ -319,13 +304,13 @@ impl Kpp {
         let (force, stable) = forcing.above(&self.light);
         let [_, scale] = forcing.scales(&(z * SURFACE_LAYER), &force);
         let n = ((&buoyancy.from_below + buoyancy.from_below.abs() + 1e-22) * 0.5 / &self.gap).sqrt();
-        // The shear of turbulence (23), whose constant follows from that of entrainment.
+        // The shear of turbulence (23); its constant follows from the constant of entrainment.
         let entrained = (0.2 / CONVECTIVE[1].1 / SURFACE_LAYER).sqrt() / KARMAN.powi(2) / CRITICAL;
         let turbulent = z * scale * &n * (n * -200.0 + 2.1).max(1.7) * entrained;
         let number = (z - first) * &buoyancy.from_surface / (shear + turbulent + 1e-14);
 
-        // A parabola through the numbers of a level and the one above, with the slope further above;
-        // a line where there is none.
+        // A parabola through the numbers of a level and the level above, with the slope further above; a line if there
+        // is none.
         let (upper, over) = (above(&number), above(z));
         let slope = (&upper - above(&upper)) / (&over - above(&over));
         let deeper = z - &over;
@@ -345,7 +330,7 @@ impl Kpp {
             let u = &forcing.friction;
             let cube = u * u * u;
             let length = stable.select(cube / &force * (DEPTH_LIMITS.1 / KARMAN), last);
-            // Just below the uppermost level, if it lies above it.
+            // Just below the uppermost level, if the depth lies above it.
             let length = (basin.level.eq(0.0) & length.le(z)).select(z + 1e-12, length);
             let (before, lower) = (above(&length), basin.level.gt(0.0));
             let change = (&length - &before) / &deeper;
@@ -366,9 +351,9 @@ impl Kpp {
         smooth.min(bottom).max(first)
     }
 
-    /// Coefficients of viscosity and diffusivities of heat and salt between levels, with those of
-    /// the boundary layer (10, 11) in place of the interior's, and the nonlocal term (20)
-    /// (`blmix`). `reached` is the first level at or below the `depth` of the boundary layer.
+    /// Coefficients of viscosity and diffusivities of heat and salt between levels, with the boundary layer's (10, 11)
+    /// in place of the interior's, and the nonlocal term (20) (`blmix`). `reached` is the first level at or below the
+    /// `depth` of the boundary layer.
     fn boundary_layer(
         &self,
         interior: [OceanField; 3],
@@ -387,7 +372,7 @@ impl Kpp {
         };
         let u = &forcing.friction;
 
-        // The layer in which the depth lies.
+        // The layer that contains the depth.
         let bottom = &self.depth + &self.thickness * 0.5;
         let higher = self.at(reached, &(&self.depth - &self.thickness * 0.5)).ge(depth);
         let layer = reached - higher.select(1.0, 0.0);

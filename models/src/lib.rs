@@ -1,5 +1,5 @@
-//! Models of the ocean, the weather and heat: programs over volumes, and programs that repeat an
-//! iteration. Each module with a `run` is a command of this crate.
+//! Models of the ocean, the weather and heat: programs over volumes, and programs with loops. Each module with a `run`
+//! is a command of this crate. Choices of the models: `docs/design/models.md`.
 
 pub mod forecast;
 pub mod hirlam;

@@ -1,13 +1,12 @@
-//! Programs that repeat a step: their steps, and their command lines.
+//! Programs with a loop: its end, and options of their command lines.
 
 use horus::prelude::*;
 
-/// The end of a loop whose last step is measured: with a tolerance every tenth is, and the loop
-/// ends when one changes less.
+/// The end of a loop. With a tolerance, every tenth iteration is measured, and the loop ends when one changes less.
 pub(crate) fn until(steps: usize, tolerance: Option<f64>) -> Until {
     match tolerance {
         Some(eps) => Until::below(eps, steps),
-        // Any finite change ends it, after all steps.
+        // Any finite change ends the loop, after all iterations.
         None => Until::below(f64::INFINITY, steps).every(steps.max(1)),
     }
 }

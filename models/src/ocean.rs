@@ -1,27 +1,9 @@
-//! An ocean's levels and sea floor, the equation of state of sea water, and what the Parallel Ocean
-//! Program (POP) derives from it by its functions `state`, `buoydiff` and `ddmix` (chapter 4 of van
-//! Werkhoven's thesis), over all levels at once. Vertical mixing by all of these is [`super::kpp`].
+//! An ocean's levels and sea floor, the equation of state of sea water, and the results of the Parallel Ocean Program's
+//! (POP) functions `state`, `buoydiff` and `ddmix` (chapter 4 of van Werkhoven's thesis). Vertical mixing with them is
+//! in [`super::kpp`].
 //!
-//! Equations of state, by the names of POP (`state_mod`, POP 2.1):
-//!
-//! - `mwjf`: McDougall, Wright, Jackett and Feistel (2003), "Accurate and computationally efficient
-//!   algorithms for potential temperature and density of seawater", J. Atmos. Oceanic Technol. 20,
-//!   730-741: a quotient of polynomials with 25 terms.
-//! - `jmcd`: the density of UNESCO (1981) at the surface, compressed by the bulk modulus of Jackett
-//!   and McDougall (1995), J. Atmos. Oceanic Technol. 12, 381-389, table A1.
-//! - `polynomial`: cubic in temperature and salinity, fitted to that of UNESCO level by level
-//!   (Bryan and Cox, 1972, J. Phys. Oceanogr. 2, 510-514).
-//! - `linear`.
-//!
-//! Temperature and salinity are limited to the range of the equation at the level whose pressure
-//! applies. POP does so if told to (`state_range_opt = 'enforce'`), never for `linear`, and keeps
-//! temperatures above -2 degrees for mixing; here the limits always hold. Below the sea floor and on
-//! land all results are 0, whatever is stored there; POP computes them for `mwjf` and `linear`.
-//!
-//! Double diffusion is that of Large, McWilliams and Doney (1994), Rev. Geophys. 32, 363-403,
-//! except for salt fingers, which follow POP (Danabasoglu and others, 2006, J. Climate 19,
-//! 2347-2365): with x = (R - 1) / (R0 - 1) of a quotient of densities R, `(1 - x)^3` and R0 = 2.55,
-//! where Large and others have `(1 - x^2)^3` and R0 = 1.9.
+//! Temperature and salinity are limited to the range of the equation at the level whose pressure applies. Below the sea
+//! floor and on land all results are 0. Equations, references and differences from POP: `docs/design/models.md`.
 
 use clap::ValueEnum;
 use horus::prelude::*;
@@ -41,20 +23,20 @@ const VISCOSITY: f64 = 1.5e-6;
 /// A volume of levels from the surface down, one number for each level, or one for each column.
 pub type OceanField = Image<f64>;
 
-/// Levels, and how many of them lie above the sea floor.
+/// Levels, and the number of them above the sea floor.
 #[derive(Clone, Debug)]
 pub struct Basin {
     pub(super) depths: Vec<f64>,
     /// The number of each level, from 0.
     pub(super) level: OceanField,
-    /// POP's KMT: an image of the number of levels of water in each column.
+    /// The number of levels of water in each column, an image (POP's KMT).
     pub(super) floor: OceanField,
 }
 
 /// The layers of a [`Basin`].
 pub(super) struct Layers {
     pub(super) thickness: OceanField,
-    /// How far the next level lies below each.
+    /// Distance from each level to the next.
     pub(super) gap: OceanField,
     /// Lower ends in m.
     pub(super) ends: Vec<f64>,
@@ -83,20 +65,20 @@ pub struct SeaWater {
     limits: [[LevelTerm; 2]; 2],
 }
 
-/// How density follows from polynomials.
+/// Computation of density from polynomials.
 #[derive(Clone, Debug)]
 enum Form {
     Quotient(Polynomial, Polynomial),
     /// Density at the surface, the bulk modulus, and pressure, in bar.
     Compressed(Polynomial, Polynomial, OceanField),
-    /// Of differences from a temperature and a salinity.
+    /// A polynomial of differences from a temperature and a salinity.
     Sum(Polynomial, [LevelTerm; 2]),
 }
 
-/// In kg/m^3, with the derivatives.
+/// Density and its derivatives.
 #[derive(Clone, Debug)]
 pub struct Densities {
-    /// In kg/m^3.
+    /// Density, in kg/m^3.
     pub density: OceanField,
     /// Derivative with respect to potential temperature, in kg/m^3 per degree.
     pub by_temperature: OceanField,
@@ -107,19 +89,18 @@ pub struct Densities {
 /// Differences of buoyancy, in m/s^2.
 #[derive(Clone, Debug)]
 pub struct Buoyancy {
-    /// Of each level from the surface, POP's DBSFC.
+    /// Difference of each level from the surface (POP's DBSFC).
     pub from_surface: OceanField,
-    /// Of the level below from each level, POP's DBLOC; 0 at the lowest level of water.
+    /// Difference of the level below from each level (POP's DBLOC); 0 at the lowest level of water.
     pub from_below: OceanField,
 }
 
 impl Basin {
-    /// Levels at `depths`, in metres, and the number of levels of water in each column, of which
-    /// there are none on land. Reads `floor`.
+    /// Levels at `depths`, in metres, and the number of levels of water in each column, 0 on land. Reads `floor`.
     ///
     /// # Errors
-    /// Depths that are not positive or not ascending, a floor that is not one image, or that has
-    /// other numbers than 0 to the number of levels.
+    /// If depths are not positive or not ascending, or the floor is not one image or has other numbers than 0 to the
+    /// number of levels.
     pub fn new(session: &CoreSession, depths: &[f64], floor: &OceanField) -> Result<Basin> {
         let mut before = 0.0;
         for (i, depth) in depths.iter().enumerate() {
@@ -145,7 +126,7 @@ impl Basin {
     /// Layers whose middles are the levels.
     ///
     /// # Errors
-    /// Depths that are no middles of layers.
+    /// If the depths are not middles of layers.
     pub(super) fn layers(&self) -> Result<Layers> {
         let (mut ends, mut thickness, mut top) = (Vec::new(), Vec::new(), 0.0);
         for (i, depth) in self.depths.iter().enumerate() {
@@ -172,7 +153,7 @@ impl Basin {
         self.level.lt(&self.floor)
     }
 
-    /// Levels of water above others.
+    /// Levels of water with water below them.
     pub(super) fn above_water(&self) -> Image<bool> {
         (&self.level + 1.0).lt(&self.floor)
     }
@@ -212,7 +193,7 @@ impl LevelTerm {
         }
     }
 
-    /// Spread over the pixels of `like`.
+    /// The term broadcast to the pixels of `like`.
     fn field(self, like: &OceanField) -> OceanField {
         match self {
             Number(n) => Image::constant(like.session(), like.shape(), n),
@@ -231,7 +212,7 @@ fn derivative(coefficients: &[LevelTerm]) -> Vec<LevelTerm> {
     coefficients.iter().enumerate().skip(1).map(|(i, c)| c.scaled(i as f64)).collect()
 }
 
-/// `x` within limits. A NaN stays one, unlike in [`Image::clamp`].
+/// `x` within limits. A NaN stays a NaN, unlike in [`Image::clamp`].
 fn within(x: &OceanField, [low, high]: &[LevelTerm; 2]) -> OceanField {
     let x = match low {
         Number(n) => x.lt(*n).select(*n, x),
@@ -275,11 +256,11 @@ impl SeaWater {
     /// The equation at the pressures of the levels, which follow from depths alone ([`pressure`]).
     ///
     /// # Errors
-    /// Levels deeper than the equation is known for.
+    /// If a level is deeper than the range of the equation.
     pub fn new(basin: &Basin, equation: Equation) -> Result<SeaWater> {
         let bar: Vec<f64> = basin.depths.iter().map(|depth| pressure(*depth) / 10.0).collect();
         let decibar: Vec<f64> = basin.depths.iter().map(|depth| pressure(*depth)).collect();
-        // Coefficients are polynomials in pressure themselves, lowest power first.
+        // Coefficients are polynomials in pressure, lowest power first.
         let term = |p: &[f64], c: &[f64]| match c {
             [c] => Number(*c),
             c => Each(basin.levels(|z| c.iter().rev().fold(0.0, |sum, c| sum * p[z] + c))),
@@ -362,7 +343,7 @@ impl SeaWater {
         Ok(SeaWater { basin: basin.clone(), form, limits })
     }
 
-    /// Temperature and salinity that the equation is applied to.
+    /// Temperature and salinity, limited to the range of the equation.
     fn limited(&self, t: &OceanField, s: &OceanField) -> [OceanField; 2] {
         let limited = [within(t, &self.limits[0]), within(s, &self.limits[1])];
         let Form::Sum(_, about) = &self.form else { return limited };
@@ -405,14 +386,13 @@ impl SeaWater {
         Densities { density: water.select(density, 0.0), by_temperature, by_salinity }
     }
 
-    /// Differences of buoyancy (`buoydiff`). Each level is compared with others moved to its
-    /// pressure.
+    /// Differences of buoyancy (`buoydiff`). Each level is compared with others moved to its pressure.
     pub fn buoyancy(&self, t: &OceanField, s: &OceanField) -> Buoyancy {
         let density = self.unmasked(t, s);
         let difference = |other: OceanField| (other / &density * -1.0 + 1.0) * GRAVITY;
         let above = |f: &OceanField| f.with_border(Border::Replicate).shift(1, 0, 0);
         let from_surface = difference(self.unmasked(&t.slice(0), &s.slice(0)));
-        // The difference of a level from the one above, stored at the one above.
+        // The difference of a level from the level above, stored at the level above.
         let from_below = difference(self.unmasked(&above(t), &above(s))).shift(-1, 0, 0);
         Buoyancy {
             from_surface: self.basin.water().select(from_surface, 0.0),
@@ -420,8 +400,8 @@ impl SeaWater {
         }
     }
 
-    /// Diffusivities of heat and salt in m^2/s, between each level and the one below, with those of
-    /// double diffusion added (`ddmix`).
+    /// Diffusivities of heat and salt in m^2/s between each level and the level below, plus those of double diffusion
+    /// (`ddmix`).
     pub fn double_diffusion(
         &self,
         t: &OceanField,

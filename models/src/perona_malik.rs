@@ -12,7 +12,7 @@ use horus::prelude::*;
 use crate::loops::{describe_ending, parse_tolerance, positive, until};
 use horus_apps::batch::{self, BatchJob, BatchOptions, RunFiles};
 
-/// Approximate multiply-adds of a step per pixel: four exponentials.
+/// Approximate multiply-adds of an iteration per pixel: four exponentials.
 const WORK: f64 = 60.0;
 
 /// Parameters of the diffusion.
@@ -24,15 +24,15 @@ pub struct Diffusion {
 }
 
 impl Diffusion {
-    /// Differences much larger than `kappa` hinder it; a `lambda` of up to 0.25 is stable.
+    /// Differences much larger than `kappa` reduce diffusion; a `lambda` of up to 0.25 is stable.
     pub fn new(kappa: f32, lambda: f32) -> Diffusion {
         let neighbours = [(-1, 0), (1, 0), (0, -1), (0, 1)];
         let towards = neighbours.map(|to| Filter::sparse([to, (0, 0)], [1.0, -1.0]));
         Diffusion { towards, kappa, lambda }
     }
 
-    /// A step: `u + lambda * (sum of g(d) d)` over the differences d of the four neighbours, where
-    /// `g(d) = exp(-(d / kappa)^2)`. Edge pixels are repeated, so nothing flows across the border.
+    /// Records an iteration: `u + lambda * (sum of g(d) d)` over the differences d of the four neighbours, where `g(d)
+    /// = exp(-(d / kappa)^2)`. Edge pixels are repeated, so nothing flows across the border.
     pub fn step(&self, u: &Image<f32>) -> Image<f32> {
         let [north, south, west, east] = &self.towards;
         let flow = |to: &Filter| {
@@ -42,7 +42,7 @@ impl Diffusion {
         u + (flow(north) + flow(south) + flow(west) + flow(east)) * self.lambda
     }
 
-    /// Makes so many steps, or ends when one changes no pixel by `tolerance`.
+    /// Iterates so many times, or until an iteration changes no pixel by `tolerance`.
     ///
     /// # Errors
     /// See `Session::iterate`.
@@ -112,7 +112,7 @@ fn job(words: impl IntoIterator<Item = OsString>) -> Result<BatchJob, clap::Erro
     let operation = move |picture: &AnyImage| {
         let image = picture.to_unit();
         if dry {
-            // Nothing is computed: the steps are only recorded.
+            // Computes nothing: the iterations are only recorded.
             return Ok((0..steps).fold(image, |u, _| diffusion.step(&u)).into());
         }
         let done = diffusion.diffused(&image, steps, tolerance)?;

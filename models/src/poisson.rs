@@ -35,7 +35,7 @@ pub struct Poisson<T: Pixel> {
 /// `h^2 f / 4`, in space `h^2 f / 6`.
 #[derive(Clone, Debug)]
 enum PoissonSource<T: Pixel> {
-    /// The product of a column, in space one for each level, and a row.
+    /// The product of a column (in space one for each level) and a row.
     Factors(Image<T>, Image<T>),
     Image(Image<T>),
 }
@@ -52,7 +52,7 @@ impl<T: Float> Poisson<T> {
     /// The problem in space, on so many levels, evaluated.
     ///
     /// # Errors
-    /// As [`Poisson::new`].
+    /// Errors of [`Poisson::new`].
     pub fn in_space(session: &CoreSession, depth: usize, size: usize, rhs: Rhs) -> Result<Poisson<T>> {
         Poisson::of(session, Some(depth), size, rhs)
     }
@@ -61,7 +61,7 @@ impl<T: Float> Poisson<T> {
         zeros::<T>(session, depth, size).check()?;
         let h = 1.0 / (size as f64 + 1.0);
         let angle = |shape, axis| (Image::<f64>::index(session, shape, axis) + 1.0) * (PI * h);
-        // Sines of Horus, which have the same bits on every machine.
+        // Horus's sine has the same bits on every machine.
         let row = angle(Shape::new(1, size, 1), Axis::Columns).sin();
         let column = angle(Shape::new(size, 1, 1), Axis::Rows).sin();
         let column = match depth {
@@ -86,8 +86,8 @@ impl<T: Float> Poisson<T> {
         zeros(&self.session, self.depth, self.size)
     }
 
-    /// A step: each point becomes (the sum of its four neighbours `+ h^2 f`) / 4, in space (that of
-    /// its six `+ h^2 f`) / 6.
+    /// Records an iteration: each point becomes (the sum of its four neighbours `+ h^2 f`) / 4, in space (the sum of
+    /// its six neighbours `+ h^2 f`) / 6.
     pub fn step(&self, u: &Image<T>) -> Image<T> {
         let outside = Border::Constant(0.0);
         let around = u.with_border(outside).correlate(&self.neighbours);
@@ -104,7 +104,7 @@ impl<T: Float> Poisson<T> {
         }
     }
 
-    /// Makes so many steps from 0, or ends when one changes no point by `tolerance`.
+    /// Iterates so many times from 0, or until an iteration changes no point by `tolerance`.
     ///
     /// # Errors
     /// See `Session::iterate`.

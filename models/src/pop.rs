@@ -272,7 +272,7 @@ fn compute(task: &PopTask, inputs: &Inputs, session: &Session) -> Result<()> {
         }
     };
     drop((t, s));
-    // All at once, which reads tracers once; if memory is short, each result alone.
+    // Evaluates all together, which reads tracers once; if memory is short, each result alone.
     session.evaluate().or_else(|e| if e.is_out_of_memory() { Ok(()) } else { Err(e) })?;
     results.iter().try_for_each(|(name, result)| result.save(inputs.out_dir.join(format!("{name}.npy"))).map(drop))
 }

@@ -1,16 +1,9 @@
-//! One step of the tracers of an ocean, temperature and salinity, as in the Parallel Ocean Program
-//! (POP 2.1, `tracer_update` and `impvmixt`): centred advection (`advt_centered`), horizontal
-//! diffusion (`hdifft_del2`), and implicit vertical diffusion with the sources of the boundary layer
-//! and of sunlight (`vdifft`, `add_kpp_sources`, `add_sw_absorb`), for leapfrog and Euler steps.
-//! Diffusivities are those of [`super::kpp`].
+//! One time step of the tracers of an ocean, temperature and salinity, as in the Parallel Ocean Program (POP 2.1):
+//! centred advection, horizontal diffusion, and implicit vertical diffusion with the sources of the boundary layer and
+//! of sunlight.
 //!
-//! - *Grid*: B of Arakawa. Velocities lie at the north-eastern corners of cells and are 0 where a
-//!   corner touches land; land lies beyond the edges.
-//! - *Surface*: water rises through it as the flow below requires, which is POP's free surface of
-//!   constant layers (`sfc_layer_type = 'oldfree'`): what is constant stays constant.
-//! - *Implicit*: with POP's weight `aidif = 1`. POP eliminates level by level; here all levels at
-//!   once are reduced by cyclic reduction (Hockney, 1965, J. ACM 12, 95-113), which yields the same
-//!   numbers but for rounding.
+//! Velocities are at the north-eastern corners of cells (grid B of Arakawa) and 0 where a corner touches land; land is
+//! beyond the edges. Diffusivities come from [`super::kpp`]. Choices: `docs/design/models.md`.
 
 use horus::prelude::*;
 use horus_core::session::Session as CoreSession;
@@ -26,7 +19,7 @@ const EARTH: f64 = 6.37122e6;
 pub struct Cells {
     /// Lengths of the eastern and of the northern sides of cells (POP's HTE, HTN).
     pub sides: [OceanField; 2],
-    /// How far the middles of the eastern and of the northern neighbours lie (HUS, HUW).
+    /// Distances to the middles of the eastern and of the northern neighbours (HUS, HUW).
     pub apart: [OceanField; 2],
     /// Lengths to the north and to the east of the cells around north-eastern corners (DYU, DXU).
     pub around: [OceanField; 2],
@@ -39,7 +32,7 @@ impl Cells {
     /// latitude `south`, in degrees.
     ///
     /// # Errors
-    /// Rows that do not end before the poles.
+    /// If a row lies beyond a pole.
     pub fn on_sphere(session: &CoreSession, south: f64, step: f64, rows: usize) -> Result<Cells> {
         let (first, last) = (south - step / 2.0, south + (rows as f64 - 0.5) * step);
         if !(step > 0.0 && first > -90.0 && last < 90.0) {
@@ -66,23 +59,23 @@ impl Cells {
 /// Water that passes the faces of cells.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Through the eastern and the northern face, over its height, in m^2/s.
+    /// Flow through the eastern and the northern face, per height, in m^2/s.
     through: [OceanField; 2],
-    /// Up through the upper face, in m/s.
+    /// Velocity upwards through the upper face, in m/s.
     up: OceanField,
 }
 
-/// A tracer's way down from the surface, besides advection.
+/// Vertical transport of a tracer, without advection.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Between each level and the one below, in m^2/s.
+    /// Diffusivity between each level and the level below, in m^2/s.
     pub diffusivity: OceanField,
     /// The nonlocal term of KPP, in s/m^2.
     pub nonlocal: OceanField,
-    /// Through the surface, in the unit of the tracer times m/s: an image.
+    /// Flux through the surface, in the unit of the tracer times m/s: an image.
     pub flux: OceanField,
-    /// Flux through the lower face of each cell without mixing, as of sunlight, and through the surface
-    /// above; in the unit of the flux.
+    /// Flux without mixing, such as sunlight, through the lower face of each cell, and through the surface; in the unit
+    /// of the flux.
     pub passing: Option<[OceanField; 2]>,
 }
 
@@ -92,7 +85,7 @@ pub struct Transport {
     basin: Basin,
     grid: Cells,
     diffusivity: f64,
-    /// Of layers; how far the next level lies below.
+    /// Thickness of layers; distance to the next level.
     thickness: OceanField,
     gap: OceanField,
 }
@@ -112,16 +105,16 @@ fn south(f: &OceanField) -> OceanField {
 }
 
 impl Transport {
-    /// For a basin whose levels are the middles of layers, with a horizontal diffusivity in m^2/s.
+    /// The transport for a basin whose levels are the middles of layers, with a horizontal diffusivity in m^2/s.
     ///
     /// # Errors
-    /// Depths that are no middles of layers.
+    /// If the depths are not middles of layers.
     pub fn new(basin: &Basin, grid: &Cells, diffusivity: f64) -> Result<Transport> {
         let Layers { thickness, gap, .. } = basin.layers()?;
         Ok(Transport { basin: basin.clone(), grid: grid.clone(), diffusivity, thickness, gap })
     }
 
-    /// The number that each water column has in its uppermost level, others elsewhere.
+    /// `here` in the uppermost level of each water column, `others` elsewhere.
     fn surface(&self, here: &OceanField, others: &OceanField) -> OceanField {
         self.basin.level.eq(0.0).select(here, others)
     }
@@ -131,8 +124,8 @@ impl Transport {
         (to_east - west(to_east) + to_north - south(to_north)) / &self.grid.area
     }
 
-    /// Flow of water at a velocity in m/s to the east and to the north (`comp_flux_vel`): up through a
-    /// face goes what does not leave the cells below through their sides.
+    /// Flow of water with a velocity in m/s to the east and to the north (`comp_flux_vel`): water that does not leave
+    /// the cells below a face through their sides goes up through it.
     pub fn flow(&self, [u, v]: [&OceanField; 2]) -> Flow {
         let floor = &self.basin.floor;
         let corner = floor.min(east(floor)).min(north(floor)).min(north(&east(floor)));
@@ -178,14 +171,14 @@ impl Transport {
         (self.surface(&enters, &down.shift(1, 0, 0)) - down) / &self.thickness
     }
 
-    /// A change with which vertical diffusion has reacted to it already (`impvmixt`): the solution x of
-    /// `x - interval (D x)' = change`, with the vertical diffusion `(D x)'`.
+    /// The change after vertical diffusion has reacted to `change` (`impvmixt`): the solution x of `x - interval (D x)'
+    /// = change`, where `(D x)'` is the vertical diffusion.
     pub fn implicit(&self, change: &OceanField, diffusivity: &OceanField, interval: f64) -> OceanField {
         let passes = self.basin.above_water().select(diffusivity / &self.gap * interval, 0.0);
         let (up, down) = (passes.shift(1, 0, 0) / &self.thickness, passes / &self.thickness);
         let own = &up + &down + 1.0;
-        // x = r + a (x of a level above) + b (x of a level below): both are replaced by what they are
-        // equal to, and the levels that appear instead are twice as far away.
+        // x = r + a (x of a level above) + b (x of a level below). Both are replaced by their own equations; the levels
+        // in these are twice as far away.
         let (mut r, mut a, mut b) = (change / &own, up / &own, down / own);
         let (mut far, levels) = (1, self.basin.depths.len());
         while far < levels {
@@ -199,8 +192,8 @@ impl Transport {
         r
     }
 
-    /// A tracer after a step of `interval` seconds from `before` (`tracer_update`): `now` lies half of
-    /// it later in a leapfrog step, and is `before` in an Euler step. 0 where there is no water.
+    /// A tracer after a step of `interval` seconds from `before` (`tracer_update`). In a leapfrog step, `now` is half
+    /// of the interval later; in an Euler step it is `before`. 0 where there is no water.
     pub fn step(&self, [before, now]: [&OceanField; 2], interval: f64, flow: &Flow, column: &Column) -> OceanField {
         let rate = self.diffusion(before) + self.vertical(before, column) - self.advection(flow, now);
         let water = self.basin.water();
@@ -210,7 +203,7 @@ impl Transport {
 }
 
 impl Kpp {
-    /// The ways of heat and of salt from the surface down.
+    /// The vertical transport of heat and of salt.
     pub fn columns(&self, mixing: &Coefficients, surface: &Surface) -> [Column; 2] {
         let column = |diffusivity: &OceanField, flux: &OceanField, passing| Column {
             diffusivity: diffusivity.clone(),
@@ -218,7 +211,7 @@ impl Kpp {
             flux: flux.clone(),
             passing,
         };
-        // No water is cooled by light (`add_sw_absorb`).
+        // Light cools no water (`add_sw_absorb`).
         let sunlight = surface.sunlight.max(0.0);
         let sunlight = [&self.light_below * &sunlight, sunlight];
         [column(&mixing.of_heat, &surface.heat, Some(sunlight)), column(&mixing.of_salt, &surface.salt, None)]

@@ -1,14 +1,16 @@
-//! The density of sea water of UNESCO (1981), Tech. Papers in Marine Sci. 36, as in Gill (1982),
-//! "Atmosphere-Ocean Dynamics", appendix 3, and cubic polynomials fitted to it at one depth, as POP
-//! makes them (Bryan and Cox, 1972): by least squares of 50 temperatures and salinities of the range
-//! found at that depth. Potential temperatures are those of Bryden (1973), Deep-Sea Res. 20, 401-408.
+//! The density of sea water by UNESCO (1981), Tech. Papers in Marine Sci. 36, as in Gill (1982), "Atmosphere-Ocean
+//! Dynamics", appendix 3.
+//!
+//! Also cubic polynomials fitted to it at one depth, as in POP (Bryan and Cox, 1972): by least squares over 50
+//! temperatures and salinities of the range at that depth. Potential temperatures follow Bryden (1973), Deep-Sea Res.
+//! 20, 401-408.
 
 use horus::prelude::*;
 
 use crate::ocean::pressure;
 
-/// Rows of [`super::ocean`] of the density at the surface: powers of salinity, of temperature, of
-/// pressure; and those of salinity to the power of 1.5.
+/// The density at the surface, as rows of [`super::ocean`]: powers of salinity, of temperature, of pressure; then the
+/// same times salinity to the power of 1.5.
 pub(super) const SURFACE: &[&[&[f64]]] = &[
     &[&[999.842594], &[6.793952e-2], &[-9.095290e-3], &[1.001685e-4], &[-1.120083e-6], &[6.536332e-9]],
     &[&[0.824493], &[-4.0899e-3], &[7.6438e-5], &[-8.2467e-7], &[5.3875e-9]],
@@ -16,7 +18,7 @@ pub(super) const SURFACE: &[&[&[f64]]] = &[
 ];
 pub(super) const SURFACE_ROOT: &[&[f64]] = &[&[-5.72466e-3], &[1.0227e-4], &[-1.6546e-6]];
 
-/// The bulk modulus in bar of temperatures in place, not potential ones.
+/// The bulk modulus in bar, for temperatures in place, not potential ones.
 const MODULUS: &[&[&[f64]]] = &[
     &[
         &[1.965221e4, 3.239908, 8.50935e-5],
@@ -56,11 +58,11 @@ const fn ranges(parts: &[(usize, f64)]) -> [f64; 33] {
 
 /// A cubic polynomial in the differences t and s from a potential temperature and a salinity.
 pub(super) struct Fit {
-    /// In degrees Celsius.
+    /// Temperature, in degrees Celsius.
     pub temperature: f64,
-    /// In psu.
+    /// Salinity, in psu.
     pub salinity: f64,
-    /// Of 1, t, s, tt, ts, ss, ttt, tss, tts, sss, in kg/m^3.
+    /// Coefficients of 1, t, s, tt, ts, ss, ttt, tss, tts, sss, in kg/m^3.
     pub coefficients: [f64; 10],
     /// The lowest and the highest temperature and salinity.
     pub limits: [[f64; 2]; 2],
@@ -75,7 +77,7 @@ fn polynomial(rows: &[&[&[f64]]], root: &[&[f64]], t: f64, s: f64, p: f64) -> f6
     horner(rows.iter().map(|r| row(r)), s) + s * s.sqrt() * row(root)
 }
 
-/// In kg/m^3, for a temperature in place in degrees Celsius, salinity in psu, pressure in bar.
+/// Density in kg/m^3, for a temperature in place in degrees Celsius, salinity in psu, pressure in bar.
 fn density(t: f64, s: f64, p: f64) -> f64 {
     polynomial(SURFACE, SURFACE_ROOT, t, s, p) / (1.0 - p / polynomial(MODULUS, MODULUS_ROOT, t, s, p))
 }
@@ -90,7 +92,7 @@ fn potential(t: f64, s: f64, p: f64) -> f64 {
 /// The polynomial at a depth in metres.
 ///
 /// # Errors
-/// Depths from 8250 m on.
+/// If the depth is 8250 m or more.
 pub(super) fn fit(depth: f64) -> Result<Fit> {
     let Some(at) = (0..33).nth((depth / 250.0) as usize) else {
         let said = format!("the polynomial equation of state is known to 8250 m, but a level lies at {depth} m");
@@ -115,8 +117,8 @@ pub(super) fn fit(depth: f64) -> Result<Fit> {
     Ok(Fit { temperature, salinity, coefficients, limits })
 }
 
-/// The multiples of the columns whose sum is nearest to `target`: columns are made orthogonal one
-/// after the other, twice, which keeps all but the digits that the columns' condition costs.
+/// The multiples of the columns whose sum is nearest to `target`. Columns are orthogonalised one after the other,
+/// twice, which preserves all digits except those that the columns' condition costs.
 fn least_squares<const N: usize>(columns: [Vec<f64>; N], mut target: Vec<f64>) -> [f64; N] {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let take = |from: &mut [f64], by: f64, of: &[f64]| from.iter_mut().zip(of).for_each(|(a, b)| *a -= by * b);

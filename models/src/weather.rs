@@ -1,25 +1,10 @@
-//! The dynamics of a limited-area weather model, as the routine DYN of HIRLAM (Vu and others, "GPU
-//! optimizations for the HIRLAM dynamics"): the tendencies of surface pressure, temperature, wind
-//! and humidity under the hydrostatic primitive equations.
+//! The dynamics of a limited-area weather model, as in the routine DYN of HIRLAM (Vu and others, "GPU optimizations for
+//! the HIRLAM dynamics"): the tendencies of surface pressure, temperature, wind and humidity under the hydrostatic
+//! primitive equations.
 //!
-//! The paper names the inputs and lists only the beginning of the routine. Choices made here:
-//!
-//! - *Vertical*: hybrid coordinates, levels from the top down. Level k lies between the half levels
-//!   of pressures `A + B ps` above and below it, and has the mean of both as its pressure p and
-//!   their difference as its mass dp. Differences along the vertical are those of Simmons and
-//!   Burridge (1981), Mon. Wea. Rev. 109, 758-766, with the logarithm of the quotient of half-level
-//!   pressures replaced by dp / p, and their alpha by half of it: their proof of energy
-//!   conservation still holds, and the top level needs no special case.
-//! - *Horizontal*: the staggered grid C of Arakawa, with one geographic latitude per row: u lies
-//!   half a column east of temperature, humidity and surface pressure, v half a row north.
-//!   Advection of temperature and humidity is centred and consistent with the continuity equation;
-//!   that of momentum has the form of absolute vorticity and kinetic energy and conserves energy
-//!   (Sadourny, 1975, J. Atmos. Sci. 32, 680-689). Spacings are the map factors: columns of one
-//!   number for each row.
-//! - *Energy*: the sum over the area of `phis ps + (cp T + (u^2 + v^2) / 2) dp` is conserved except
-//!   through the frame.
-//! - *Frame*: edge values are repeated beyond it. An operational model takes the outermost rows and
-//!   columns from a larger one.
+//! Levels have hybrid coordinates, from the top down. The grid is the staggered grid C of Arakawa, with one geographic
+//! latitude per row; edge values are repeated beyond it. Energy is conserved except through the frame. Choices and
+//! references: `docs/design/models.md`.
 
 use std::f64::consts::PI;
 
@@ -30,14 +15,14 @@ use horus_core::session::Session as CoreSession;
 const GAS: f64 = 287.04;
 /// Heat capacity of dry air at constant pressure, in J/(kg K).
 const HEAT: f64 = 1004.64;
-/// Virtual temperature is `T (1 + 0.608 q)`, as vapour is lighter than dry air.
+/// Virtual temperature is `T (1 + 0.608 q)`, because vapour is lighter than dry air.
 const LIGHTER: f64 = 0.608;
 /// Radius of the earth in m, and its rate of rotation in 1/s.
 const EARTH: (f64, f64) = (6.371e6, 7.292e-5);
 /// A pressure near the surface, in Pa.
 const SURFACE: f64 = 101_325.0;
 
-/// The neighbour used by a mean or a difference: rows go north, columns east.
+/// The neighbour of a mean or a difference: rows go north, columns east.
 type GridOffset = (i32, i32);
 const EAST: GridOffset = (0, 1);
 const WEST: GridOffset = (0, -1);
@@ -48,11 +33,11 @@ const SOUTH: GridOffset = (-1, 0);
 /// north, columns from the west to the east.
 #[derive(Clone, Debug)]
 pub struct Weather<T: Float> {
-    /// An image, in Pa.
+    /// Surface pressure in Pa, an image.
     pub surface_pressure: Image<T>,
     /// Geopotential of the ground, in m^2/s^2: an image that does not change.
     pub surface_geopotential: Image<T>,
-    /// In K.
+    /// Temperature, in K.
     pub temperature: Image<T>,
     /// Wind to the east in m/s, half a column east.
     pub u: Image<T>,
@@ -65,15 +50,15 @@ pub struct Weather<T: Float> {
 /// Changes per second of each field, in its units and at its grid points.
 #[derive(Clone, Debug)]
 pub struct Tendencies<T: Float> {
-    /// An image.
+    /// Tendency of the surface pressure, an image.
     pub surface_pressure: Image<T>,
-    /// Without heating.
+    /// Tendency of the temperature, without heating.
     pub temperature: Image<T>,
-    /// Without friction.
+    /// Tendency of the wind to the east, without friction.
     pub u: Image<T>,
-    /// Without friction.
+    /// Tendency of the wind to the north, without friction.
     pub v: Image<T>,
-    /// Without condensation.
+    /// Tendency of the humidity, without condensation.
     pub humidity: Image<T>,
 }
 
@@ -93,8 +78,8 @@ pub struct Dynamics<T: Float> {
     planetary: Image<T>,
 }
 
-/// A and B of `levels + 1` half levels: the surface pressure times `s^2 (3 - 2 s)`, so that
-/// pressure equals that of the surface at the ground and 0 at the top of the atmosphere.
+/// A and B of `levels + 1` half levels: the surface pressure times `s^2 (3 - 2 s)`, so that pressure equals the surface
+/// pressure at the ground and 0 at the top of the atmosphere.
 pub fn half_levels(levels: usize) -> Vec<(f64, f64)> {
     let part = |k: usize| {
         let s = k as f64 / levels as f64;
@@ -141,7 +126,7 @@ impl<T: Float> Dynamics<T> {
         }
     }
 
-    /// Levels, rows and columns.
+    /// The numbers of levels, rows and columns.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -152,17 +137,14 @@ impl<T: Float> Dynamics<T> {
         let Dynamics { level: (a, b), mass: (da, db), below, dx, dx_north, dy, planetary, .. } = self;
         let (n, dy, last) = (T::from_f64, *dy, self.shape.depth - 1);
         let (p, dp, virtual_t) = (ps * b + a, ps * db + da, (q * n(LIGHTER) + n(1.0)) * t);
-        // Flow through the eastern and northern faces of each cell; loss summed over all cells from
-        // the top down.
+        // Flow through the eastern and northern faces of each cell; loss summed over all cells from the top down.
         let (east, north) = (mean(&dp, EAST) * u * dy, mean(&dp, NORTH) * v * dx_north);
         let lost = ((slope(&east, WEST) + slope(&north, SOUTH)) / (dx * dy)).over(Axis::Depth).cumsum();
         let all = lost.slice(last);
-        // Flow down through the half level below; pressure change of air at fixed height, relative
-        // to its pressure.
+        // Flow down through the half level below; pressure change of air at fixed height, relative to its pressure.
         let sinks = (&all * below - &lost).convert::<T>();
         let change = ((&lost + from_above(&lost)) * -0.5).convert::<T>() / &p;
-        // Geopotential of the levels from the layers below, plus kinetic energy; forces of pressure
-        // gradients.
+        // Geopotential of the levels from the layers below, plus kinetic energy; forces of pressure gradients.
         let thickness = &virtual_t * &dp / &p * n(GAS);
         let summed = thickness.over(Axis::Depth).cumsum();
         let energy = (mean(&u.square(), WEST) + mean(&(v.square() * dx_north), SOUTH) / dx) * n(0.5);
@@ -198,8 +180,7 @@ impl<T: Float> Dynamics<T> {
         along(EAST, WEST) / (&self.dx * &self.dx) + along(NORTH, SOUTH) * T::from_f64(self.dy.to_f64().powi(-2))
     }
 
-    /// Synthetic weather with hills, a jet, and waves as long as the area in all fields. Recorded,
-    /// not evaluated.
+    /// Synthetic weather with hills, a jet, and waves as long as the area in all fields. Recorded, not evaluated.
     pub fn waves(&self, session: &CoreSession) -> Weather<T> {
         let Shape { depth, height, width, .. } = self.shape;
         let angle = |axis, extent: usize| {

@@ -1,4 +1,4 @@
-//! Benchmark results, and what a clock adds to them.
+//! Benchmark results, and the time that a clock adds to them.
 
 use clap::ValueEnum;
 use horus::prelude::*;
@@ -6,17 +6,16 @@ use serde_json::json;
 
 use crate::everyday::noise;
 
-/// Seconds of the smallest launch among many, where its time alone counts: as `horus-machine`
-/// measures it on an H200.
+/// Seconds of the smallest launch among many, where only its own time is measured, by `horus-machine` on an H200.
 const EMPTY: f64 = 2.1e-6;
 
-/// Seconds that a GPU's clock adds to a launch: those of the smallest, by which it takes longer than
-/// among many. The session measures.
+/// Seconds that a GPU's clock adds to a launch: the time of the smallest launch alone minus its time among many.
+/// Measured by the session.
 ///
 /// # Errors
-/// Those of evaluations.
+/// Errors of evaluations.
 pub fn clock(session: &Session) -> Result<f64> {
-    /// Launches, of which the shortest counts.
+    /// Launches, of which the shortest is used.
     const RUNS: usize = 50;
     let pixel = noise(session, 1, 0);
     session.evaluate()?;
@@ -101,7 +100,7 @@ impl BenchLine {
         self.times[self.times.len() / 2] * 1e3
     }
 
-    /// JSON in the format of the peers' script.
+    /// JSON in the format of the script of the peer libraries.
     pub fn json(&self) -> serde_json::Value {
         let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
         json!({

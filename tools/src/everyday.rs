@@ -1,5 +1,5 @@
-//! Everyday operations on images of each type, with their predicted times: what `benches/everyday.py`
-//! times from Python.
+//! Everyday operations on images of each type, with their predicted times. `benches/everyday.py` times the same ones
+//! from Python.
 
 use horus::prelude::*;
 use horus::types::Element;
@@ -9,16 +9,16 @@ use horus_core::machine::Link;
 pub struct EverydayOperation {
     /// Operation and type, as in "median 5 u8".
     pub name: String,
-    /// Seconds that the session's machine is predicted to take.
+    /// Predicted seconds on the session's machine.
     pub predicted: f64,
-    /// Computes it.
+    /// Computes the operation.
     pub run: Box<dyn FnMut() -> Result<()>>,
 }
 
 /// The operations on images of `size` x `size` pixels.
 ///
 /// # Errors
-/// Those of evaluations and forecasts.
+/// Errors of evaluations and forecasts.
 pub fn rows(session: &Session, size: usize) -> Result<Vec<EverydayOperation>> {
     let grey = noise(session, size, 0);
     let mut all = Vec::new();

@@ -1,8 +1,7 @@
-//! The kernels that runs of these programs launch on a GPU, found without one: each program runs on
-//! a device that records its launches and computes nothing.
+//! The kernels that runs of these programs launch on a GPU, found without a GPU: each program runs on a device that
+//! records its launches and computes nothing.
 //!
-//! `horus-kernels` compiles them for the package that ships with a release; the example `cold`
-//! prints their cost.
+//! `horus-kernels` compiles them for the package that ships with a release; the example `cold` prints their cost.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -123,8 +122,8 @@ impl FileRun {
     }
 }
 
-/// Sizes that together lead to every kernel, which depends on the alignment to 16 bytes of rows of
-/// 1-, 2-, 4- and 8-byte elements.
+/// Sizes that together lead to every kernel: kernels depend on the alignment to 16 bytes of rows of 1-, 2-, 4- and
+/// 8-byte elements.
 const SIZES: [(usize, usize); 5] = [(256, 256), (312, 200), (300, 200), (301, 200), (302, 200)];
 
 /// Runs whose machine code is shipped: the detectors' default runs on pictures of any type and size
@@ -152,8 +151,8 @@ pub fn shipped() -> Vec<FileRun> {
     runs
 }
 
-/// The launches of each run. An operation of `horus` may take only grey or only coloured pictures,
-/// but each must take some.
+/// The launches of each run. An operation of `horus` may take only grey or only coloured pictures, but must take one of
+/// them.
 ///
 /// # Errors
 /// If a detector fails, or a chain of operations fails with every picture.
@@ -186,8 +185,7 @@ pub struct CountedKernel {
     pub times: usize,
 }
 
-/// The kernels of launches of large images on a GPU of sm_`arch` with these limits, each once, by
-/// their sources.
+/// The kernels of launches of large images on a GPU of sm_`arch` with these limits. Each source occurs once.
 ///
 /// # Errors
 /// If one cannot be generated.
@@ -205,8 +203,8 @@ pub fn distinct(
     Ok(found)
 }
 
-/// The kernels of runs on images of all sizes on a GPU of sm_`arch` with these limits, each once, by their sources, and
-/// the one that copies.
+/// The kernels of runs on images of all sizes on a GPU of sm_`arch` with these limits, and the kernel that copies. Each
+/// source occurs once.
 ///
 /// # Errors
 /// If a run fails.

@@ -1,4 +1,4 @@
-//! Benchmarks, meters and tuners of Horus, and what they share. Not published.
+//! Benchmarks, meters and tuners of Horus, and their common code. Not published.
 
 pub mod bench_lines;
 pub mod everyday;

@@ -1,5 +1,5 @@
-//! The work of a device's queues in one run of a program, by the trace of a session. No run is
-//! shorter than the work of its busiest queue.
+//! The work of a device's queues in one run of a program, from the trace of a session. No run is shorter than the work
+//! of its busiest queue.
 
 use horus::error::Result;
 use horus_core::plan::Queue;
@@ -9,17 +9,17 @@ use serde_json::Value;
 /// The queues of a device.
 pub const QUEUES: [Queue; 3] = [Queue::Upload, Queue::Compute, Queue::Download];
 
-/// Traced runs, of which the one counts whose busiest queue works least.
+/// Traced runs; the run whose busiest queue works least is used.
 const RUNS: usize = 2;
 
 /// The work of a queue in a run, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueueWork {
-    /// All of it.
+    /// Time of all its work.
     pub busy: f64,
-    /// The first copy or kernel.
+    /// Start of the first copy or kernel.
     pub first: f64,
-    /// The last one.
+    /// End of the last one.
     pub last: f64,
     /// Number of copies or kernels.
     pub count: usize,
@@ -33,11 +33,11 @@ pub struct RunQueues(pub [QueueWork; 3]);
 type QueueSpan = (usize, f64, f64);
 
 impl RunQueues {
-    /// The work in a run of a program in `session`, which records a trace and nothing else: a run
-    /// that is not counted plans. `clock`: milliseconds that the device's clock adds to a kernel.
+    /// The work in a run of a program in `session`, which only records a trace. A run that is not counted makes the
+    /// plan. `clock`: milliseconds that the device's clock adds to a kernel.
     ///
     /// # Errors
-    /// Those of the runs and of the trace.
+    /// Errors of the runs and of the trace.
     pub fn of(session: &Session, clock: f64, mut run: impl FnMut() -> Result<()>) -> Result<RunQueues> {
         run()?;
         let mut seen = spans(session)?.len();
@@ -54,7 +54,7 @@ impl RunQueues {
         Ok(least.unwrap_or_default())
     }
 
-    /// The work of spans, those of each queue in order.
+    /// The work of spans; spans of each queue are in order.
     fn over(spans: &[QueueSpan], clock: f64) -> RunQueues {
         let mut queues = [QueueWork::default(); 3];
         let mut until = [f64::NEG_INFINITY; 3];
@@ -62,7 +62,7 @@ impl RunQueues {
             let clock = if QUEUES[queue] == Queue::Compute { clock } else { 0.0 };
             let work = &mut queues[queue];
             let took = (end - start - clock).max(0.0);
-            // Two at a time count once.
+            // Overlapping spans are counted once.
             work.busy += (end - start.max(until[queue]) - clock).max(0.0);
             until[queue] = until[queue].max(end);
             if work.count == 0 {
@@ -80,13 +80,13 @@ impl RunQueues {
         most.map_or(Queue::Compute, |(queue, _)| queue)
     }
 
-    /// Milliseconds that the busiest queue works.
+    /// Milliseconds of work of the busiest queue.
     pub fn most(&self) -> f64 {
         self.0.iter().map(|work| work.busy).fold(0.0, f64::max)
     }
 
-    /// [`RunQueues::most`], and the copies beside which that queue cannot work: the first upload
-    /// comes before kernels and downloads, the last download after uploads and kernels.
+    /// [`RunQueues::most`], plus the copies during which that queue cannot work: the first upload comes before kernels
+    /// and downloads, the last download after uploads and kernels.
     pub fn least(&self) -> f64 {
         let [upload, _, download] = &self.0;
         let before = if self.busiest() == Queue::Upload { 0.0 } else { upload.first };
@@ -104,7 +104,7 @@ fn spans(session: &Session) -> Result<Vec<QueueSpan>> {
         let queue = QUEUES.iter().position(|queue| *queue as u64 == row)?;
         Some((queue, start / 1e3, (start + length) / 1e3))
     };
-    // Predictions are of another process.
+    // Predictions belong to another process.
     Ok(events.iter().filter(|event| event["pid"].as_u64() == Some(0)).filter_map(span).collect())
 }
 
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_busiest_queue_is_that_with_most_work() {
-        // Two uploads at a time, kernels beside them, and a download at the end.
+        // Two overlapping uploads, kernels meanwhile, and a download at the end.
         let spans = [(0, 0.0, 2.0), (1, 1.0, 2.5), (0, 1.5, 3.0), (1, 3.0, 5.5), (2, 5.5, 6.0)];
         let queues = RunQueues::over(&spans, 0.5);
         assert_eq!(queues.0.map(|work| work.busy), [3.0, 3.0, 0.5]);

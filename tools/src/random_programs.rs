@@ -1,16 +1,16 @@
-//! Programs drawn at random, for measurements: over images of `f32` of one size, of operations of everyday use.
+//! Random programs for measurements: everyday operations over images of `f32` of one size.
 
 use std::fmt;
 
 use horus::prelude::*;
 
-/// Most images that a program is given.
+/// Most inputs of a program.
 const MOST_INPUTS: usize = 3;
 
 /// A name, and an operation on two images of one size, or on the first of them.
 type DrawnOperation = (&'static str, fn(&Image<f32>, &Image<f32>) -> Image<f32>);
 
-/// Operations on one image, by kind. Constants are few, so that programs share kernels.
+/// Operations on one image, by kind. They have few constants, so that programs share kernels.
 const OF_ONE: &[&[DrawnOperation]] = &[
     &[
         ("scale", |a, _| a * 0.5 + 0.25),
@@ -65,7 +65,7 @@ pub fn correlate(image: &Image<f32>, n: usize) -> Image<f32> {
 struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// Less than `n`.
+    /// The next number below `n`.
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -78,14 +78,14 @@ impl SplitMix64 {
     }
 }
 
-/// An operation and the two values that it reads, or twice the same one. Values are the given
-/// images, and then the results of the steps.
+/// An operation and the two values that it reads, which may be the same. Values are the inputs, followed by the results
+/// of the operations.
 struct DrawnStep {
     operation: DrawnOperation,
     reads: [usize; 2],
 }
 
-/// A program drawn at random. It prints as its steps, with the given images as `a`, `b`, `c`.
+/// A program drawn at random. It prints as its operations, with the inputs as `a`, `b`, `c`.
 pub struct RandomProgram {
     inputs: usize,
     steps: Vec<DrawnStep>,
@@ -93,13 +93,12 @@ pub struct RandomProgram {
 }
 
 impl RandomProgram {
-    /// The program of a number: two to eight operations over one to three images, all of
-    /// which are read, as are the results of all operations but the last. One in eight ends in a
-    /// sum, which is an image of one pixel.
+    /// The program of a number: two to eight operations over one to three images. All inputs are read, and the results
+    /// of all operations except the last. One in eight ends in a sum, an image of one pixel.
     pub fn new(number: u64) -> RandomProgram {
         let mut random = SplitMix64(number);
         let (inputs, operations) = (1 + random.below(MOST_INPUTS), 2 + random.below(7));
-        // Values that are still to be read, and all of their size.
+        // Values that are not read yet, and all values of their size.
         let mut open: Vec<usize> = (0..inputs).collect();
         let mut alike = open.clone();
         let mut steps = Vec::new();
@@ -131,12 +130,12 @@ impl RandomProgram {
         RandomProgram { inputs, steps, summed: random.below(8) == 0 }
     }
 
-    /// Number of images that are given.
+    /// Number of inputs.
     pub fn inputs(&self) -> usize {
         self.inputs
     }
 
-    /// The result over as many images as are [given](RandomProgram::inputs).
+    /// Records the program over as many images as it has [inputs](RandomProgram::inputs).
     pub fn record(&self, given: &[Image<f32>]) -> Image<f32> {
         let mut values = given.to_vec();
         for DrawnStep { operation: (_, operation), reads: [a, b] } in &self.steps {

@@ -1,5 +1,5 @@
-//! Linear filters of all sizes, by each algorithm: measured beside predicted, and which of them is
-//! chosen (thesis, chapter 3).
+//! Linear filters of all sizes, by each algorithm: measured and predicted times, and the chosen algorithm (thesis,
+//! chapter 3).
 
 use std::fmt;
 use std::time::Instant;
@@ -35,7 +35,7 @@ pub struct Sweep {
 struct FilterAlgorithm {
     /// Its name: `direct`, or rows and columns of tiles that are transformed.
     name: String,
-    /// Measured seconds, the least.
+    /// The shortest measured time, in seconds.
     measured: f64,
     /// Predicted seconds.
     predicted: f64,
@@ -57,7 +57,7 @@ impl SweepRow {
         least.map_or(0, |(i, _)| i)
     }
 
-    /// Time of the chosen algorithm by that of the fastest.
+    /// Time of the chosen algorithm divided by the time of the fastest.
     fn lost(&self) -> f64 {
         self.ways[self.chosen].measured / self.ways[self.fastest()].measured
     }
@@ -90,14 +90,14 @@ struct SweepLaunch {
     predicted: f64,
 }
 
-/// Launches timed together take at least as many seconds, so that waiting for them does not count.
+/// Fewest seconds of launches that are timed together, so that waiting for them is negligible.
 const TOGETHER: f64 = 2e-3;
 
 impl Sweep {
     /// Times all filters on the session's device.
     ///
     /// # Errors
-    /// Those of the device; [`Error::Config`] without one.
+    /// Errors of the device; [`Error::Config`] without one.
     pub fn run(&self, session: &Session) -> Result<SweepResults> {
         let Some(device) = session.device() else { return Err(Error::Config("the session has no device".into())) };
         let about = device.names().name;
@@ -147,7 +147,7 @@ impl Sweep {
                 several(job, 1)?;
                 counts.push((TOGETHER / several(job, 1)?.max(1e-9)).ceil().clamp(1.0, 256.0) as usize);
             }
-            // In turn, so that a busy machine disturbs all alike.
+            // Alternating, so that a busy machine disturbs all in the same way.
             for _ in 0..self.runs.max(1) {
                 for (job, n) in jobs.iter_mut().zip(&counts) {
                     job.measured = job.measured.min(several(job, *n)?);
@@ -160,8 +160,7 @@ impl Sweep {
         Ok(rows)
     }
 
-    /// The algorithms of a filter of random taps, which has no low rank, and the index of that which
-    /// is chosen.
+    /// The algorithms of a filter of random taps, which has no low rank, and the index of the chosen one.
     fn jobs(&self, [height, width]: [usize; 2], shape: Shape) -> (Vec<SweepLaunch>, usize) {
         let mut state = (height * 1009 + width) as u64;
         let mut tap = || {
@@ -191,7 +190,7 @@ impl Sweep {
     }
 }
 
-/// A filter of an image, which is converted as it is read.
+/// A direct filter of an image, which is converted while it is read.
 fn direct(filter: &Filter, border: Border, dtype: DType) -> Kernel {
     let linear = dtype.linear();
     let (chains, source) = match dtype == linear {
@@ -208,7 +207,7 @@ fn direct(filter: &Filter, border: Border, dtype: DType) -> Kernel {
     Kernel::Map(MapKernel { inputs: 1, chains, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
 }
 
-/// Reproducible noise, of integers over all their range.
+/// Reproducible noise; integers over their whole range.
 fn image(device: &dyn Device, geometry: Geometry) -> std::result::Result<Memory, DeviceError> {
     let mut state = 0x2545_f491_4f6c_dd1du64;
     let mut unit = || {

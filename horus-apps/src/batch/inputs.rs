@@ -1,5 +1,4 @@
-//! The inputs and outputs of a series: directories and lists become paths, paths become names of
-//! outputs.
+//! The inputs and outputs of a series: directories and lists become paths, paths become names of outputs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,8 +19,8 @@ pub struct PicturePair {
     pub output: PathBuf,
 }
 
-/// All pictures that `words` and the lines of `list` name, in this order; for a directory, its
-/// pictures, sorted by name. An empty directory is logged.
+/// The pictures that `words` and the lines of `list` name, in this order. A directory stands for its pictures, sorted
+/// by name; an empty one is logged.
 ///
 /// # Errors
 /// A message: a list or directory that cannot be read, no pictures at all.
@@ -55,8 +54,8 @@ pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, 
     Ok(found)
 }
 
-/// The paths in a file: one per line, or, as written by `find -print0`, each ended by a zero byte,
-/// which no name contains.
+/// The paths in a file: one per line, or, as written by `find -print0`, each ended by a zero byte, which no name
+/// contains.
 fn listed(list: &Path) -> Result<Vec<PathBuf>, String> {
     let failed = |e: std::io::Error| format!("cannot read the list {}: {e}", list.display());
     let bytes = if list.as_os_str() == STANDARD {

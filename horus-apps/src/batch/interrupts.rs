@@ -33,19 +33,19 @@ pub(super) fn interrupted() -> bool {
     with_phase(|phase| matches!(phase, Phase::Asked))
 }
 
-/// Installs handlers: SIGINT and SIGTERM end the process with a message, which is printed if
-/// `told`; immediately until [`watch`] is called. Unless the process is `alone`, SIGTERM comes from
-/// a launcher that ends all ranks because one of them failed and reported it: the process ends
-/// immediately, without a message. So does a second signal always.
+/// Installs handlers. SIGINT and SIGTERM end the process with a message, printed if `told`, immediately until [`watch`]
+/// is called. Unless the process is `alone`, SIGTERM comes from a launcher that ends all ranks because one of them
+/// failed and reported it: the process then ends immediately, without a message. A second signal always ends it in this
+/// way.
 ///
 /// # Errors
-/// [`Error::Config`] if the system refuses.
+/// [`Error::Config`] if the system does not install them.
 pub(super) fn listen(told: bool, alone: bool) -> Result<()> {
     wait_for_signals(told, alone).map_err(|e| Error::Config(format!("cannot install signal handlers: {e}")))
 }
 
-/// From now on a signal cancels the session's evaluations between two steps; so does the deadline
-/// of the options, counted from `started`.
+/// Makes a signal, or the deadline of the options (counted from `started`), cancel the session's evaluations between
+/// two steps.
 pub(super) fn watch(session: &Session, options: &BatchOptions, started: Instant) {
     if let Some(limit) = options.deadline {
         // A deadline too far away to be represented is ignored.
@@ -88,7 +88,7 @@ fn wait_for_signals(told: bool, alone: bool) -> std::io::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGXFSZ])?;
     let answer = move || {
         signals.forever().for_each(|signal| match signal {
-            // The write that exceeded a limit on the sizes of files fails then, as on a full disk.
+            // The write that exceeded a limit on file sizes then fails, as on a full disk.
             SIGXFSZ => {}
             SIGTERM if !alone => leave(),
             _ => end(told),

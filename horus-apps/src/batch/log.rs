@@ -12,18 +12,19 @@ static QUIET: AtomicBool = AtomicBool::new(false);
 
 struct Speaker(Logger);
 
-/// Messages of one rank only: failures, and those about files, which a single rank handles.
+/// Returns `true` for messages of one rank only: failures, and messages about files, which a single rank handles.
 fn is_own(metadata: &Metadata<'_>) -> bool {
     const FILES: [&str; 3] = ["horus_files", "horus_core::io", "horus_core::series"];
     metadata.level() == Level::Error || FILES.iter().any(|module| metadata.target().starts_with(module))
 }
 
-/// Writes a message: for users a warning or an error, for developers one of a module.
+/// Writes a message: for developers with its module, for users without.
 fn written(to: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
     let text = plain(&record.args().to_string());
     match record.level() {
         Level::Error => writeln!(to, "error: {text}"),
         Level::Warn => writeln!(to, "warning: {text}"),
+        Level::Info => writeln!(to, "info: {text}"),
         level => writeln!(to, "[{level} {}] {text}", record.target()),
     }
 }
@@ -54,7 +55,7 @@ pub fn begin(level: LevelFilter) {
     }
 }
 
-/// From now on this rank logs only messages that rank 0 cannot.
+/// Restricts this rank to messages that rank 0 cannot log.
 pub(super) fn silence() {
     QUIET.store(true, Ordering::Relaxed);
 }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_read_warnings_without_the_names_of_modules() {
+    fn users_read_messages_without_the_names_of_modules() {
         let line = |level| {
             let mut to = Vec::new();
             let mut record = Record::builder();
@@ -74,7 +75,8 @@ mod tests {
         };
         assert_eq!(line(Level::Warn), "warning: a.png: \\u{1b}[2J\n");
         assert_eq!(line(Level::Error), "error: a.png: \\u{1b}[2J\n");
-        assert_eq!(line(Level::Info), "[INFO horus_files] a.png: \\u{1b}[2J\n");
+        assert_eq!(line(Level::Info), "info: a.png: \\u{1b}[2J\n");
+        assert_eq!(line(Level::Debug), "[DEBUG horus_files] a.png: \\u{1b}[2J\n");
     }
 
     #[test]

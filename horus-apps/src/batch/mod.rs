@@ -1,11 +1,10 @@
-//! The frame around an operation on pictures: files in and out, one picture or a series, progress,
-//! errors, the summary.
+//! Runs an operation on one picture or a series: files in and out, progress, errors, the summary.
 //!
 //! A program parses its command line into a [`BatchJob`] and passes it to [`run`]:
 //!
 //! ```no_run
 //! use clap::{CommandFactory, FromArgMatches, Parser};
-//! use horus_apps::batch::{self, Job, Options, RunFiles};
+//! use horus_apps::batch::{self, BatchJob, BatchOptions, RunFiles};
 //!
 //! /// Smooths pictures.
 //! #[derive(Parser)]
@@ -13,15 +12,15 @@
 //!     /// INPUT OUTPUT, or with --out-dir any number of pictures and folders
 //!     paths: Vec<std::path::PathBuf>,
 //!     #[command(flatten)]
-//!     options: Options,
+//!     options: BatchOptions,
 //! }
 //!
-//! fn job() -> Result<Job, clap::Error> {
+//! fn job() -> Result<BatchJob, clap::Error> {
 //!     let mut command = Args::command();
 //!     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(std::env::args_os())?)?;
 //!     let work = RunFiles::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
 //!     let operation = |picture: &horus::prelude::AnyImage| Ok(picture.luminance().gauss(2.0).into());
-//!     Ok(Job::new("smooth", args.options, work, operation))
+//!     Ok(BatchJob::new("smooth", args.options, work, operation))
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
@@ -64,10 +63,10 @@ pub(crate) use response::{each_number, each_variant};
 pub(crate) use single::distinct;
 pub(crate) use stores::{described, is_store, open};
 
-/// The operation on each picture: records without computing.
+/// The operation on each picture: records, computes nothing.
 pub type BatchOperation = Box<dyn Fn(&AnyImage) -> Result<Product>>;
 
-/// The numbers printed for each picture, in lines behind its name: values not yet computed.
+/// The numbers printed for each picture, in lines after its name: values that are not computed yet.
 pub type Numbers = Box<dyn Fn(&AnyImage) -> Result<Box<dyn Values<Output = Vec<String>>>>>;
 
 /// The files of a run.
@@ -99,7 +98,7 @@ impl RunFiles {
     /// access them.
     ///
     /// # Errors
-    /// A message about what is missing or superfluous; see [`usage`].
+    /// A message about a missing or superfluous path; see [`usage`].
     pub fn of(paths: Vec<PathBuf>, options: &BatchOptions) -> Result<RunFiles, String> {
         let store = options.out_dir.is_none() && paths.last().is_some_and(|path| stores::is_named(path));
         if options.pixel_size.is_some() && !store {
@@ -196,9 +195,8 @@ pub enum RunEnd {
     Usage(String),
 }
 
-/// Runs a job and prints a summary, or on failure a line starting with `error:` (in a series one
-/// for each picture that failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after
-/// an interrupt. On several ranks, rank 0 alone prints.
+/// Runs a job and prints a summary, or on failure a line starting with `error:` (in a series, one for each picture that
+/// failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after an interrupt. Only rank 0 prints.
 pub fn run(job: Result<BatchJob, clap::Error>) -> ExitCode {
     let level = job.as_ref().map_or(::log::LevelFilter::Warn, |job| job.options.log_level());
     run_on_ranks(level, job, |job, comm| match &job.work {
@@ -208,7 +206,7 @@ pub fn run(job: Result<BatchJob, clap::Error>) -> ExitCode {
     })
 }
 
-/// The frame of [`run`] around any work: log level, ranks, signals, exit status.
+/// Runs any work within the frame of [`run`]: log level, ranks, signals, exit status.
 pub fn run_on_ranks<J>(
     level: ::log::LevelFilter,
     job: Result<J, clap::Error>,
@@ -248,7 +246,7 @@ pub fn run_on_ranks<J>(
         }
         Err(e) => {
             let message = one_line(&e.to_string());
-            // If the other ranks do not fail in the same way, this ends them.
+            // Ends the other ranks if they do not fail in the same way.
             let alike = agree_on(&*comm, &format!("an end with `error: {message}`")).is_ok();
             if first || !alike {
                 horus_core::warning::print(format_args!("error: {message}"));
@@ -291,15 +289,15 @@ fn session(
     execution.apply(builder, first, told).build()
 }
 
-/// Ends a run on all ranks alike if output of rank 0 was lost.
+/// Ends a run on all ranks in the same way if output of rank 0 was lost.
 ///
 /// # Errors
-/// If it was.
+/// If output was lost.
 pub fn printed(session: &Session, printer: &Printer) -> Result<()> {
     on_root(session, "printing", || printer.result())?.map_err(Error::Config)
 }
 
-/// The files about a run that were requested, on the rank that writes them.
+/// The requested files about a run, on the rank that writes them.
 #[derive(Default)]
 struct Records {
     trace: Option<FileTarget>,
@@ -356,7 +354,7 @@ fn written(session: &Session, path: &Path, target: Option<FileTarget>, text: &st
     written?.map_err(|e| Error::write(path, e))
 }
 
-/// A message without its line breaks, of which a driver's or a compiler's may have many.
+/// A message without line breaks; messages of drivers and compilers may have many.
 fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

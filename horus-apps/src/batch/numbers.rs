@@ -68,7 +68,7 @@ pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], comm: &Arc<dyn Communicato
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
-    // One picture may come from stdin or from a store; a series of them cannot.
+    // A single picture may come from stdin or from a store; pictures of a series may not.
     let one = inputs.len() == 1 && options.files_from.is_none();
     let store = || on_first(&**comm, "looking at a picture", || Ok(stores::is_store(&inputs[0])));
     let alone = one && (inputs[0].as_os_str() == STANDARD || store()? == Ok(true));
@@ -91,7 +91,7 @@ pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], comm: &Arc<dyn Communicato
     let bar = SeriesBar::new(first && !options.quiet && !alone, all);
     let mut tally = NumbersTally { first, json: job.json, printer: &printer, bar, printed: 0, failed: 0, bytes: 0 };
     if alone {
-        // While it reads, an interrupt ends the process: the input may never end.
+        // Until the input is read, an interrupt ends the process, because the input may never end.
         let picture = read(&session, &inputs[0], options);
         interrupts::watch(&session, options, started);
         let lines = picture.and_then(|picture| session.get_all((job.numbers)(&picture)?));
@@ -118,14 +118,13 @@ pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], comm: &Arc<dyn Communicato
     Ok(if failed > 0 { RunEnd::Failed(format!("{failed} of {all} pictures failed")) } else { RunEnd::Done })
 }
 
-/// A name in a line: characters that would end the line or a column are escaped as in Rust (`\n`,
-/// `\t`).
+/// A name in a line: characters that would end the line or a column are escaped as in Rust (`\n`, `\t`).
 fn named(path: &Path) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     path.to_string_lossy().chars().map(shown).collect()
 }
 
-/// A picture and its numbers: one, a list of those of a line, or a list of lines. What is none or infinite is null.
+/// A picture and its numbers: one number, a list for one line, or a list of lines. NaN and infinity are null.
 fn object(name: &str, lines: &[String]) -> Json {
     let only = |mut all: Vec<Json>| if let [_] = all[..] { all.swap_remove(0) } else { Json::Array(all) };
     let number = |text: &str| text.parse::<Number>().map_or(Json::Null, Json::Number);

@@ -40,8 +40,8 @@ macro_rules! from_images {
 }
 horus_core::numeric_types!([from_images]);
 
-/// Evaluates `$body` with `$image` bound to the numeric image, of any type, or `$else` with `$other`
-/// bound to a mask or to an image of a type that is not known here.
+/// Evaluates `$body` with `$image` bound to the numeric image, of any type, or `$else` with `$other` bound to a mask or
+/// to an image of an unknown type.
 macro_rules! each_number {
     ($response:expr, $image:ident => $body:expr, $($other:tt)*) => {
         horus_core::numeric_types! { [$crate::batch::each_variant] $response, $image => $body, $($other)* }
@@ -92,7 +92,7 @@ impl Product {
     /// Evaluates and writes it; the path's extension sets the format unless one is given.
     ///
     /// # Errors
-    /// Those of the evaluation and of the file.
+    /// Errors of the evaluation and of the file.
     pub fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
         self.image.save(path, format, &self.options(options))
     }
@@ -105,7 +105,7 @@ impl Savable for Product {
 }
 
 impl Response {
-    /// Its size and type.
+    /// The size and type of the image.
     pub(crate) fn kind(&self) -> (Shape, DType) {
         match self {
             Response::Picture(image) => (image.shape(), image.dtype()),
@@ -113,25 +113,25 @@ impl Response {
         }
     }
 
-    /// The size of its pixels, if it is known.
+    /// The size of the image's pixels, if it is known.
     ///
     /// # Errors
-    /// If the image is of a type that is not known here.
+    /// If the type of the image is unknown.
     pub(crate) fn pixel_size(&self) -> Result<Option<PixelSize>> {
         each!(self, image => pixel_size(image))
     }
 
-    /// The error that the image carries, if any.
+    /// Fails if the image carries an error.
     pub(crate) fn check(&self) -> Result<()> {
         each!(self, image => image.check())?
     }
 
-    /// Forecast of computing it on several ranks.
+    /// Predicts the computation of the image on several ranks.
     pub(crate) fn forecast(&self, cluster: Cluster) -> Result<Forecast> {
         each!(self, image => image.session().forecast(image, cluster))?
     }
 
-    /// Forecast of the memory for computing it.
+    /// Predicts the memory for computing the image.
     pub(crate) fn forecast_memory(&self) -> Result<MemoryForecast> {
         each!(self, image => image.session().forecast_memory(image))?
     }
@@ -150,7 +150,7 @@ impl Response {
         each!(self, image => horus_zarr::save(image, path, options))?
     }
 
-    /// Returns `true` if both have the same type, size and bits; evaluates both, on every rank.
+    /// Returns `true` if both have the same type, size and bits. Evaluates both, on every rank.
     pub(crate) fn same_bits(&self, other: &Response) -> Result<bool> {
         macro_rules! same {
             ([$($pixel:ident $variant:ident),*]) => {
@@ -167,7 +167,7 @@ impl Response {
     }
 }
 
-/// Writes a file in a format that its name does not determine.
+/// Writes a file in a given format, whatever its name.
 fn save_as<T: Element>(image: &Image<T>, path: &Path, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
     let failed = |cause| Error::write(path, cause);
     let (mut target, mut bytes) = (None, Vec::new());

@@ -109,8 +109,8 @@ fn bytes(item: &Item<Saved>) -> u64 {
     item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64)
 }
 
-/// Progress of a series distributed over ranks: this rank's share stands for the others', whose
-/// outcomes arrive at the end.
+/// Shows progress of a series distributed over ranks, estimated from this rank's share: outcomes of other ranks arrive
+/// at the end.
 fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&Item<Saved>) + 'static {
     let (ranks, mut done, mut read) = (session.ranks(), 0, 0);
     move |item| {
@@ -120,7 +120,7 @@ fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&I
     }
 }
 
-/// The pairs whose output does not exist, as rank 0 sees it.
+/// The pairs whose output rank 0 does not find.
 fn without_existing_outputs(pairs: Vec<PicturePair>, comm: &dyn Communicator) -> Result<Vec<PicturePair>> {
     let there = on_first(comm, "looking for what is there", || {
         Ok(pairs.iter().map(|p| p.output.is_file()).collect::<Vec<bool>>())

@@ -138,8 +138,8 @@ fn whole(
     let start = started.elapsed();
     let picture = read(&session, input, options)?;
     let read = started.elapsed() - start;
-    // Until all is read, an interrupt ends the process: there is nothing to clean up, and the input
-    // may never end.
+    // Until everything is read, an interrupt ends the process: there is nothing to clean up, and the input may never
+    // end.
     interrupts::watch(&session, options, started);
     let response = (job.operation)(&picture)?;
     let format = format.map(Format::named).transpose().map_err(Error::Config)?;
@@ -162,8 +162,7 @@ fn whole(
     Ok(SingleRun { session, picture, response, scale, time, breakdown })
 }
 
-/// Repeats the run from file to file in another way, and prints the speedup of `run` seen by its
-/// user.
+/// Repeats the run from file to file in another way, and prints the user-perceived speedup of `run`.
 fn compare(
     job: &BatchJob,
     comparison: Comparison,
@@ -195,7 +194,7 @@ fn compare(
     let extension = || output.extension().and_then(|e| e.to_str()).filter(|_| !other_output.is_temporary);
     let format = job.options.format.as_deref().or_else(extension);
     let other = whole(job, session, input, &other_output.path, format, started, &bar)?;
-    drop(other_output); // an interrupt would leave it behind
+    drop(other_output); // an interrupt would leave the file behind
     let same = run.response.image.same_bits(&other.response.image)?;
     if comm.rank() == 0 {
         let threads_or_mode = match comparison {
@@ -213,8 +212,8 @@ fn compare(
     if same { Ok(()) } else { Err(Error::Config("the results of the two runs differ; please report this".into())) }
 }
 
-/// The file of a second result: a temporary one beside the first, or the null device if the first
-/// is in no folder.
+/// The file of a second result: a temporary one in the directory of the first, or the null device if the first is in no
+/// directory.
 struct SecondOutput {
     path: PathBuf,
     is_temporary: bool,
@@ -239,14 +238,14 @@ impl SecondOutput {
 impl Drop for SecondOutput {
     fn drop(&mut self) {
         if self.is_temporary {
-            // The file is missing on other ranks, or if it could not be written.
+            // The file is missing on other ranks, and if it could not be written.
             let _ = std::fs::remove_file(&self.path).or_else(|_| std::fs::remove_dir_all(&self.path));
         }
     }
 }
 
-/// Checks that the trace or the report overwrites neither input nor result. The result may
-/// replace the input, because it is written after everything is computed.
+/// Checks that the trace and the report overwrite neither input nor result. The result may replace the input, because
+/// it is written after everything is computed.
 pub(crate) fn distinct((this, written): (&str, &Path), input: &Path, output: &Path) -> Result<(), String> {
     for (what, path) in [("result", output), ("input", input)] {
         if same_file(written, path) {

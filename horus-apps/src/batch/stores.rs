@@ -1,4 +1,4 @@
-//! Zarr stores, if the program is built with the feature `zarr`.
+//! Zarr stores, with the feature `zarr`.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use super::{BatchOptions, Response};
 /// The extension of stores.
 const EXTENSION: &str = "zarr";
 
-/// Returns `true` if the name of an output is that of a store.
+/// Returns `true` if an output has the name of a store.
 pub(crate) fn is_named(path: &Path) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(EXTENSION))
 }
 
-/// Returns `true` if an input is a store: a folder with Zarr metadata, or with the name of one.
+/// Returns `true` if an input is a store: a directory with Zarr metadata, or with the name of a store.
 pub(crate) fn is_store(path: &Path) -> bool {
     path.is_dir() && (is_named(path) || ["zarr.json", ".zarray", ".zgroup"].iter().any(|name| path.join(name).exists()))
 }
@@ -24,7 +24,7 @@ pub(crate) fn is_store(path: &Path) -> bool {
 /// Reads a picture from a file or a store.
 #[track_caller]
 pub(crate) fn open(session: &CoreSession, path: &Path, options: &OpenOptions) -> Result<AnyImage> {
-    // Only rank 0 looks at files.
+    // Only rank 0 reads the file system.
     let found = horus_core::io::on_root(session, "looking at a picture", || Ok(is_store(path)))?;
     if found == Ok(true) { store(session, path, options) } else { AnyImage::open_with(session, path, options) }
 }
@@ -41,7 +41,7 @@ fn of_store(options: &OpenOptions) -> horus_zarr::ZarrOptions {
     horus_zarr::ZarrOptions { time: page, max_pixels, volume, ..Default::default() }
 }
 
-/// The properties of a store, found without reading its pixels, and the size of these as a tag.
+/// The properties of a store, found without reading its pixels, and the pixel size as a tag.
 #[cfg(feature = "zarr")]
 pub(crate) fn described(path: &Path, options: &OpenOptions) -> Result<(FileInfo, Vec<(String, String)>)> {
     let (info, size) = horus_zarr::describe(path, &of_store(options))?;

@@ -1,5 +1,4 @@
-//! The arguments of a call as its operation reads them: numbers, choices, and pictures in the
-//! operation's type.
+//! The arguments of a call, converted for its operation: numbers, choices, and pictures in the operation's type.
 
 use horus::prelude::*;
 
@@ -16,13 +15,13 @@ pub(crate) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// The arguments of `call`, in a chain on `input`; `files` holds the pictures.
+    /// The arguments of `call`, in a chain on `input`; `files` has the pictures.
     pub(super) fn new(call: &'a ChainCall, files: &'a ArgumentFiles, input: &'a Current) -> Arguments<'a> {
         Arguments { call, files, input }
     }
 }
 
-/// An operand beside an image of type `T`.
+/// The second operand for an image of type `T`.
 pub(crate) enum ChainOperand<T: Pixel> {
     Scalar(T),
     Two([T; 2]),
@@ -88,7 +87,7 @@ impl Arguments<'_> {
         u32::try_from(self.count(name)).unwrap_or(u32::MAX)
     }
 
-    /// The argument of a parameter. A test runs each row, so its parameters exist.
+    /// The argument of a parameter. A test runs each row, so the parameters exist.
     fn argument(&self, name: &str) -> &ParsedArgument {
         let at = self.call.operation.parameters.iter().position(|p| p.name == name);
         &self.call.arguments[at.expect("a row asks for its own parameters")]
@@ -110,7 +109,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The mask of a picture that an argument names: where it is not 0.
+    /// The mask of a picture that an argument names: `true` where it is not 0.
     pub(crate) fn mask(&self, name: &str) -> Result<Image<bool>, ChainError> {
         let picture = self.picture(name).ok_or_else(|| ChainError::Message("it takes a picture".into()))?;
         match &picture.pixels {
@@ -119,7 +118,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The operand beside `image`, on the scale on which `white` is white.
+    /// The second operand for `image`, on the scale on which `white` is white.
     pub(crate) fn term<T: Pixel>(
         &self,
         _image: &Image<T>,
@@ -141,8 +140,8 @@ impl Arguments<'_> {
         }
     }
 
-    /// The picture that an argument names, in type `T`. Beside floats, integers are converted to
-    /// the scale on which `white` is white; floats are used as they are.
+    /// The picture that an argument names, in type `T`. If `T` is a float type, integers are converted to the scale on
+    /// which `white` is white; floats stay as they are.
     pub(crate) fn image<T: Pixel>(&self, name: &str, white: f64) -> Result<Image<T>, ChainError> {
         let picture = self.picture(name).ok_or_else(|| ChainError::Message("it takes a picture".into()))?;
         let (has, wanted) = (picture.dtype(), T::DTYPE);

@@ -1,10 +1,11 @@
-//! The chain of operations: words are parsed into calls, calls record.
+//! The chain of operations: words are parsed into calls, and calls record operations.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use horus::prelude::*;
+use horus_core::error::Audience;
 use horus_core::image::{ValueReader, Values};
 use horus_core::io::on_first;
 use horus_core::ops::describe::{Accepts, Parameter};
@@ -28,9 +29,9 @@ pub(crate) struct Chain {
 #[derive(Debug)]
 pub(crate) struct ChainCall {
     pub(crate) operation: &'static CommandOperation,
-    /// In the order of the operation's parameters.
+    /// The arguments, in the order of the operation's parameters.
     pub(super) arguments: Vec<ParsedArgument>,
-    /// As it was written.
+    /// The call as it was written.
     pub(crate) text: String,
 }
 
@@ -42,7 +43,7 @@ pub(crate) enum ChainResult {
     Numbers(Answer),
 }
 
-/// Numbers not yet computed, and the lines that show them.
+/// Numbers that are not computed yet, with their conversion to lines.
 pub(crate) type Answer = Box<dyn Values<Output = Vec<String>>>;
 
 /// Values, and their conversion to lines.
@@ -71,7 +72,7 @@ pub(crate) fn answer<V: Values + 'static>(values: V, lines: fn(V::Output) -> Vec
 
 /// The reason why an operation cannot be recorded.
 pub(crate) enum ChainError {
-    /// It does not fit the picture.
+    /// The operation does not fit the picture.
     Message(String),
     /// An error of the library.
     Core(Error),
@@ -84,14 +85,14 @@ impl From<Error> for ChainError {
 }
 
 impl ChainError {
-    /// The operation takes numbers and got a mask.
+    /// The operation takes numbers but got a mask.
     pub(crate) fn of_mask() -> ChainError {
         ChainError::Message(
             "it takes numbers, not a mask; put `to_unit` or `convert TYPE` before it to get 0 and 1".into(),
         )
     }
 
-    /// The operation takes a mask and got numbers.
+    /// The operation takes a mask but got numbers.
     pub(crate) fn of_numbers() -> ChainError {
         ChainError::Message("it takes a mask, not numbers; put `threshold T`, `otsu` or a comparison before it".into())
     }
@@ -101,11 +102,11 @@ impl ChainError {
         ChainError::Message(format!("it does not support pixels of type {}", image.dtype()))
     }
 
-    /// One line, without the source line where it was recorded.
+    /// The message on one line, without the source line that recorded the operation.
     fn text(&self, name: &str) -> String {
         let named = |op: &str, message: &str| match op == name {
             true => message.to_owned(),
-            false => format!("{op}: {message}"),
+            false => format!("{}: {message}", Audience::Command.method_name(op)),
         };
         match self {
             ChainError::Message(message) => message.clone(),
@@ -169,8 +170,8 @@ impl Chain {
         )
     }
 
-    /// Checks on rank 0 that the pictures named by arguments exist: once, rather than for each
-    /// picture of a series. Calls `absent` there, and returns its result on all ranks.
+    /// Checks on rank 0 that the pictures named by arguments exist, once for a series. Calls `absent` there, and
+    /// returns its result on all ranks.
     ///
     /// # Errors
     /// A message, on all ranks, about the first missing picture.
@@ -201,7 +202,7 @@ impl Chain {
         Ok(files)
     }
 
-    /// Records the chain on a picture. Nothing is computed.
+    /// Records the chain on a picture. Computes nothing.
     pub(crate) fn record(&self, picture: AnyImage, files: &ArgumentFiles) -> Result<ChainResult> {
         let input = Current::opened(picture, self.alpha);
         let mut current = input.clone();
@@ -226,7 +227,7 @@ impl Chain {
 }
 
 impl ChainCall {
-    /// The error for a fault of this call, the `i`-th from 0.
+    /// The error of this call, the `i`-th from 0.
     fn at(&self, i: usize, fault: ChainError) -> Error {
         let cause = fault.text(self.operation.name);
         Error::Config(format!("operation {}, `{}`: {cause}", i + 1, self.text))
@@ -246,9 +247,8 @@ impl ChainCall {
     }
 }
 
-/// Returns `true` if the operation of this name, given these arguments, still takes this word,
-/// which is also the name of an operation: `variance` after `windows 7 7 4 4` is the statistic of
-/// each window.
+/// Returns `true` if the operation of this name, given these arguments, still takes this word, which is also the name
+/// of an operation: in `windows 7 7 4 4 variance`, `variance` is the statistic of each window.
 fn takes(name: &str, given: &[&str], word: &str) -> bool {
     table::named(name).any(|operation| {
         let Ok((arguments, rest)) = place_arguments(operation, given) else { return false };
@@ -315,14 +315,14 @@ fn place_arguments<'w>(
         let Some(word) = rest.first().filter(|_| arguments[i].is_none()) else { continue };
         let (argument, taken) = match parse(parameter.kind, rest) {
             Ok(parsed) => parsed,
-            // A word that only a later parameter takes is meant for that one: `rotate 30 wrap`.
+            // A word that only a later parameter takes belongs to that parameter: `rotate 30 wrap`.
             Err(_)
                 if parameter.default.is_some()
                     && is_optional_argument(&parameters[i + 1..], &arguments[i + 1..], word) =>
             {
                 continue;
             }
-            // It may be a misspelt operation.
+            // The word may be a misspelt operation.
             Err(e) if word.starts_with(char::is_alphabetic) => return Err(of(parameter, e + &table::suggest(word))),
             Err(e) => return Err(of(parameter, e)),
         };

@@ -75,7 +75,7 @@ pub(super) fn command() -> clap::Command {
     CompareArgs::command()
 }
 
-/// The text and the status of `compare A B`, if `words` are that.
+/// Runs `compare A B` if `words` are this command; returns its text and status.
 pub(super) fn asked(words: &[OsString]) -> Option<(Result<String, String>, u8)> {
     let (first, rest) = words.split_first()?;
     if first != "compare" {
@@ -91,9 +91,9 @@ pub(super) fn asked(words: &[OsString]) -> Option<(Result<String, String>, u8)> 
     })
 }
 
-/// The text, and `true` if the pictures are equal within what was asked for.
+/// The text, and `true` if the pictures are equal within the requested bound.
 fn compared(args: &CompareArgs) -> Result<(String, bool)> {
-    // Plans beside what is read by programs, and beside nothing.
+    // Plans go to stderr if a program reads stdout, or if nothing else is printed.
     let printer = Arc::new(if args.json || args.quiet { Printer::on_stderr() } else { Printer::default() });
     let show = Arc::clone(&printer);
     let builder = args.execution.apply(Session::builder(), true, move |plan| show.print(&plan));
@@ -138,11 +138,11 @@ struct Difference {
     different: u64,
     /// Number of pixels that are NaN in one picture only.
     unlike: u64,
-    /// The largest difference of two numbers, and level, row, column and channel of the first such.
+    /// The largest difference of two numbers, and the first level, row, column and channel that has it.
     most: f64,
     at: Option<[usize; 4]>,
     volume: bool,
-    /// In decibels; infinite for pictures without a difference.
+    /// Peak signal-to-noise ratio in decibels; infinite for pictures without a difference.
     psnr: f64,
     /// `None` for pictures smaller than a window.
     ssim: Option<f64>,
@@ -164,7 +164,7 @@ impl Difference {
         let ((different, unlike, most, at), (square, low, high)) = session.get_all(measured)?;
         let peak = peak.unwrap_or(match a.dtype() {
             DType::F32 | DType::F64 if low >= 0.0 && high <= 1.0 => 1.0,
-            // Also without any number, or with one only.
+            // Not without any number, or with one only: white is 1 then.
             DType::F32 | DType::F64 if high > low && (high - low).is_finite() => high - low,
             DType::F32 | DType::F64 => 1.0,
             integer => largest(integer),

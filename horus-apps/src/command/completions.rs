@@ -1,6 +1,7 @@
-//! `horus completions SHELL`: scripts by which shells complete operations, options and files.
+//! `horus completions SHELL`: scripts with which shells complete operations, options and files.
 //!
-//! `clap_complete` offers either words or files where both are possible, and in fish no words; its dynamic engine is unstable.
+//! `clap_complete` does not suffice: where words and files are both possible, it offers only one of them, in fish no
+//! words. Its dynamic engine is unstable.
 
 use std::ffi::OsString;
 
@@ -9,13 +10,13 @@ use super::{compare, info, line, montage, profile, table};
 /// Words that are neither operations nor options, at the beginning of a line.
 const FIRST: [&str; 7] = ["help", "info", "compare", "montage", "profile", "completions", "manual"];
 
-/// Those with options of their own.
+/// The commands that have options of their own.
 pub(super) fn commands() -> [(&'static str, clap::Command); 4] {
     let (info, compare) = (("info", info::command()), ("compare", compare::command()));
     [info, compare, ("montage", montage::command()), ("profile", profile::command())]
 }
 
-/// The answer to `completions SHELL`, if `words` are that.
+/// The answer to `completions SHELL`, if `words` are this command.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, rest) = words.split_first()?;
     if first != "completions" {

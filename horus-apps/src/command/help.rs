@@ -55,8 +55,7 @@ fn folded(title: &str, words: impl Iterator<Item = &'static str>, indent: usize)
     text + &format!("{line}\n")
 }
 
-/// The help requested by `words`, if any: `help`, `operations`, `help NAME...`, of operations and
-/// of topics.
+/// The help that `words` request, if any: `help`, `operations`, or `help NAME...` with operations and topics.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, names) = words.split_first()?;
     if first != "help" && first != "operations" {
@@ -133,7 +132,7 @@ fn example(row: &CommandOperation) -> String {
     format!("horus in.png{output} {}", row.example)
 }
 
-/// Topics with names of their own, which are also on the page.
+/// Topics with names of their own, which the page of the manual also contains.
 const TOPICS: &[(&[&str], &str)] = &[
     (
         &["operand", "operands"],

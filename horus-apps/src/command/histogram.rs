@@ -1,12 +1,12 @@
-//! Histograms as images, so that everything derived from one is recorded and nothing is evaluated
-//! between reading a picture and saving it.
+//! Histograms as images: everything derived from one is recorded, and nothing is evaluated between reading a picture
+//! and saving it.
 
 use horus::prelude::*;
 
 /// Number of levels of a histogram.
 pub(crate) const LEVELS: usize = 256;
 
-/// The pixels in [`LEVELS`] levels between `low` and `high`; all 0 where these are equal.
+/// The pixels in [`LEVELS`] levels between `low` and `high`; all 0 if these are equal.
 pub(crate) fn levels(image: &Image<f32>, low: &Value<f32>, high: &Value<f32>) -> Image<u8> {
     let top = LEVELS as f32 - 1.0;
     ((image - low) / (high - low) * top).convert()
@@ -24,10 +24,9 @@ pub(crate) fn running(row: &Image<f64>) -> Image<f64> {
     (up_to * row).over(Axis::Columns).sum().transpose()
 }
 
-/// Otsu's threshold (1979): of all divisions of the levels into two classes, the one with the
-/// largest variance between them; the threshold lies midway between the last level of the lower
-/// class and the next. Pixels above it belong to the upper class. Infinite for a picture of one
-/// value.
+/// Otsu's threshold (1979). Of all divisions of the levels into two classes, it takes the one with the largest variance
+/// between them. The threshold lies midway between the last level of the lower class and the next; pixels above it
+/// belong to the upper class. Infinite for a picture of one value.
 pub(crate) fn otsu(image: &Image<f32>) -> Image<f32> {
     let (low, high) = (image.min_value(), image.max_value());
     let counts = counts(&levels(image, &low, &high));
@@ -35,7 +34,7 @@ pub(crate) fn otsu(image: &Image<f32>) -> Image<f32> {
     let (weight, moment) = (running(&counts), running(&(&counts * &level)));
     let (all, total) = (counts.sum(), (&counts * &level).sum());
     let above = -&weight + &all;
-    // w0 w1 (s0 / w0 - s1 / w1)^2, which is 0 / 0 where a class is empty.
+    // w0 w1 (s0 / w0 - s1 / w1)^2, which is 0 / 0 if a class is empty.
     let difference = &moment / &weight - (-&moment + &total) / &above;
     let between = weight * above * difference.square();
     let inside = &level.lt(LEVELS as f64 - 1.0) & &between.gt(0.0);

@@ -1,4 +1,4 @@
-//! `horus info FILE...`: properties of files, found without reading their pixels unless statistics are asked for.
+//! `horus info FILE...`: properties of files. Pixels are read only for statistics.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub(super) fn command() -> clap::Command {
     InfoArgs::command()
 }
 
-/// The answer to `info FILE...`, if `words` are that.
+/// The answer to `info FILE...`, if `words` are this command.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, rest) = words.split_first()?;
     if first != "info" {
@@ -63,11 +63,11 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     Some(lines.map(|lines| lines.concat()).map_err(|e| e.to_string()))
 }
 
-/// Facts of a file.
+/// Facts about a file.
 struct FileFacts {
     info: FileInfo,
     tags: Vec<(String, String)>,
-    /// Of each channel: the smallest number, the largest, mean and standard deviation.
+    /// For each channel: the smallest number, the largest, mean and standard deviation.
     statistics: Vec<[f64; 4]>,
 }
 
@@ -89,7 +89,7 @@ impl FileFacts {
     }
 }
 
-/// Of each channel: the smallest number, the largest, mean and standard deviation.
+/// For each channel: the smallest number, the largest, mean and standard deviation.
 fn measured(session: &Session, picture: &AnyImage) -> Result<Vec<[f64; 4]>> {
     let channels = picture.convert::<f64>().unstack(Axis::Channels);
     let values: Vec<_> = channels.iter().map(|c| (c.min_value(), c.max_value(), c.mean(), c.variance())).collect();

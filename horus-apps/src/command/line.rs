@@ -123,7 +123,7 @@ pub(super) fn divided(args: &HorusArgs) -> Result<(RunFiles, Chain), String> {
     if let Some(roi) = args.roi {
         let words = roi.words();
         let crop = Chain::parse(&words.each_ref().map(String::as_str))?;
-        // Numbers are those of the part.
+        // Numbers are computed for the part only.
         let at = chain.calls.len() - usize::from(chain.ends_in_numbers());
         chain.calls.splice(at..at, crop.calls);
     }
@@ -145,8 +145,8 @@ pub(super) fn divided(args: &HorusArgs) -> Result<(RunFiles, Chain), String> {
     Ok((RunFiles::Numbers { inputs: paths }, chain))
 }
 
-/// The message about a missing input that is not named like a file either, as it was meant as an
-/// operation. Looks at files, so of several ranks only the first can tell.
+/// The message about a missing input whose name is not like a file's either, so that an operation was probably meant.
+/// Reads the file system, so only the first of several ranks can call it.
 pub(super) fn absent(work: &RunFiles, options: &BatchOptions) -> Option<String> {
     match work {
         // The name of an output determines its format.
@@ -173,8 +173,7 @@ fn unknown(paths: &[PathBuf], options: &BatchOptions) -> Option<String> {
     Some(format!("`{word}` is neither a file nor an operation{}", table::suggest(word)))
 }
 
-/// Stands for the sign of negative numbers while `clap` looks for options, as it would take
-/// `-1,0,1` for some.
+/// Replaces the sign of negative numbers while `clap` searches for options, because it would take `-1,0,1` for some.
 const MINUS: char = '\u{2212}';
 
 /// The words, with the signs of numbers replaced so that none looks like an option.
@@ -196,8 +195,8 @@ fn unmasked(word: &OsString) -> OsString {
     }
 }
 
-/// The files for results. npy and Zarr hold the exact values of floats, and so does TIFF unless
-/// another depth or scaling is requested.
+/// The files for results. npy and Zarr have the exact values of floats; TIFF has them unless another depth or scaling
+/// is requested.
 pub(super) fn results(work: &RunFiles, options: &BatchOptions, save: &SaveOptions) -> ResultFile {
     let format = match (&options.format, work) {
         (Some(format), _) => format.clone(),

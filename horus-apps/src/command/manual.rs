@@ -1,6 +1,6 @@
 //! `horus manual`: the page of the manual, made of the texts of `--help` and `horus help`.
 //!
-//! `clap_mangen` makes a page for each command, of plain texts: of it this page could have only the lists of options.
+//! `clap_mangen` makes a page of plain text for each command; this page could use only its lists of options.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use super::table;
 use super::{help, line};
 use horus::settings::VARIABLES;
 
-/// The answer to `manual`, if `words` are that.
+/// The answer to `manual`, if `words` are this command.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, rest) = words.split_first()?;
     if first != "manual" {
@@ -26,7 +26,7 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     })
 }
 
-/// A text in roff: without markup of its own, and with that of Markdown as roff's.
+/// A text in roff: markup of roff is escaped, markup of Markdown is converted.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace("\n.", "\n\\&.");
     let mut out = String::new();
@@ -42,7 +42,7 @@ fn entry(tag: &str, text: &str) -> String {
     format!(".TP\n.B {}\n{}\n", roff(tag), roff(text))
 }
 
-/// The options of a command that are not `told` yet, with their values and help.
+/// The options of a command that are not in `told`, with their values and help.
 fn options(command: &clap::Command, told: &[clap::Id]) -> String {
     let mut text = String::new();
     let new = |argument: &&clap::Arg| !argument.is_positional() && !told.contains(argument.get_id());
@@ -128,7 +128,7 @@ mod tests {
             }
         }
         assert!(VARIABLES.iter().all(|variable| page.contains(&format!(".B {}\n", variable.name()))));
-        // Lines that begin like a request are one.
+        // Lines that begin like a request are requests.
         let requests = [".TH", ".SH", ".SS", ".TP", ".B", ".PP", ".nf", ".fi"];
         let wrong = page.lines().find(|line| {
             line.starts_with(['.', '\'']) && !requests.contains(&line.split(' ').next().unwrap_or_default())

@@ -1,13 +1,8 @@
-//! The general command, for use without writing Rust:
-//! `horus INPUT... OUTPUT OPERATION ARGUMENT...`.
+//! The general command, for use without writing Rust: `horus INPUT... OUTPUT OPERATION ARGUMENT...`.
 //!
-//! `table` has the operations, `parameter` parses their arguments, `chain` records them on a
-//! picture, `line` separates files from operations, and `help` prints the table. The frame is
-//! [`crate::batch`].
-//!
-//! `table` has a row per operation: the library's description of it, and a recording function; rows of
-//! pixel operations come from `ops/pixel.rs`. `value` carries type and scale; `pages` makes the pages of the
-//! documentation.
+//! `line` separates files from operations, `chain` records operations on a picture, `parameter` and `arguments` parse
+//! and convert arguments, `value` carries type and scale. `table` has a row per operation: the library's description,
+//! and a function that records it. `help`, `manual` and `pages` print the table. [`crate::batch`] runs the command.
 
 mod arguments;
 mod chain;
@@ -86,8 +81,8 @@ fn print_on_first(text: Result<String, String>, status: u8) -> ExitCode {
     print_and_end(text, status, 1)
 }
 
-/// Prints a text or an error, on the first rank only, and ends all ranks with this status, or with
-/// `unprinted` if the text cannot be printed.
+/// Prints a text or an error, on the first rank only. Ends all ranks with this status, or with `unprinted` if the text
+/// cannot be printed.
 fn print_and_end(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCode {
     let first = horus::ranks().map_or(true, |comm| comm.rank() == 0);
     match text {
@@ -118,7 +113,7 @@ fn print_and_end(text: Result<String, String>, status: u8, unprinted: u8) -> Exi
 /// The job of a command line.
 ///
 /// # Errors
-/// If it is not understood.
+/// If the words are invalid.
 pub fn job_of(words: Vec<std::ffi::OsString>) -> Result<BatchJob, clap::Error> {
     job(line::command(), words).map(|(job, _)| job)
 }
@@ -161,9 +156,8 @@ fn job(
 struct ChainRecorder {
     chain: Chain,
     open: OpenOptions,
-    /// For each session that the chain was recorded in: a run has one for all ranks and may have
-    /// others. They are kept per session, so that all of its ranks read the files at the same
-    /// picture.
+    /// The pictures for each session that the chain was recorded in: a run has one session for all ranks and may have
+    /// others. All ranks of a session read the files at the same picture.
     files: RefCell<Vec<(Session, Result<Rc<ArgumentFiles>>)>>,
 }
 

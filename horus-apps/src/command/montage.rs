@@ -57,7 +57,7 @@ pub(super) fn command() -> clap::Command {
     MontageArgs::command()
 }
 
-/// The answer to `montage OUTPUT PICTURE...`, if `words` are that.
+/// The answer to `montage OUTPUT PICTURE...`, if `words` are this command.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, rest) = words.split_first()?;
     if first != "montage" {
@@ -92,7 +92,7 @@ impl Sheet {
         Ok(Sheet { columns, tile, gap, size: size.ok_or_else(large)? })
     }
 
-    /// The first row and column of a picture of this size in tile `i`: in its middle.
+    /// The first row and column of a picture of this size, centred in tile `i`.
     fn place(&self, i: usize, (height, width): (usize, usize)) -> (usize, usize) {
         let step = self.tile + self.gap;
         let middle = |n: usize| (self.tile - n) / 2;

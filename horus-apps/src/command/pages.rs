@@ -1,4 +1,4 @@
-//! The pages of the documentation that are made of the operations' descriptions.
+//! Pages of the documentation that are generated from the operations' descriptions.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ fn line(row: &Description) -> String {
     let all = |names: &[&str]| names.iter().map(|name| code(name)).collect::<Vec<_>>().join(" ");
     let signature = row.signature();
     let names = [&[signature.as_str()], row.aliases].concat();
-    // Some names are code already.
+    // Some names contain backquotes already.
     let elsewhere: Vec<String> =
         row.elsewhere.iter().map(|name| if name.contains('`') { (*name).to_owned() } else { code(name) }).collect();
     let details = if row.details.is_empty() { String::new() } else { format!(". {}", row.details) };

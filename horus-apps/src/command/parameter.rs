@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use horus::prelude::*;
 use horus_core::ops::describe::Accepts;
 
-/// The second operand of an operation of two.
+/// The second operand of a binary operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OperandArgument {
     Number(f64),
@@ -27,11 +27,11 @@ pub(crate) enum Length {
 pub(crate) enum ResultExtent {
     Pixels(usize),
     Percent(f64),
-    /// Scaled like the other extent.
+    /// Scaled by the factor of the other extent.
     Auto,
 }
 
-/// The word for a value that follows from others.
+/// The word for a value that follows from other arguments.
 const AUTO: &str = "auto";
 
 /// A parsed word.
@@ -167,7 +167,7 @@ fn operand(word: &str) -> Result<OperandArgument, String> {
     }
 }
 
-/// The widest footprint, which keeps its tables small.
+/// The widest footprint; it keeps tables small.
 const WIDEST: usize = 1 << 12;
 
 fn footprint(words: &[&str]) -> Result<(ParsedArgument, usize), String> {

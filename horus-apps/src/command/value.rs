@@ -12,12 +12,11 @@ use crate::batch::{Product, Response};
 #[derive(Clone)]
 pub(crate) struct Current {
     pub(crate) pixels: Response,
-    /// The number that stands for white in floats: 1, or the maximum of the integer type that they
-    /// were computed from.
+    /// The number that is white in floats: 1, or the maximum of the integer type that they were computed from.
     scale: f64,
     /// The last integer type in the chain, which sets the depth of a file of floats.
     origin: Option<DType>,
-    /// Alpha, kept aside on a scale of its own.
+    /// Alpha, set aside on a scale of its own.
     alpha: Option<Box<Current>>,
 }
 
@@ -37,13 +36,13 @@ pub(crate) enum AlphaTreatment {
 pub(crate) struct ResultFile {
     /// Its extension, which is the name of its format.
     pub(crate) format: String,
-    /// `true` if it holds the exact values of floats.
+    /// `true` if it stores the exact values of floats.
     pub(crate) exact: bool,
 }
 
 /// Evaluates `$body` with `$image` bound to the numeric image, of any type; a mask is a [`ChainError`].
 ///
-/// [`ChainError`]: super::chain::Fault
+/// [`ChainError`]: super::chain::ChainError
 macro_rules! numbers {
     ($current:expr, $image:ident => $body:expr) => {{
         use $crate::batch::{Response, each_number};
@@ -57,7 +56,7 @@ macro_rules! numbers {
 }
 pub(crate) use numbers;
 
-/// As [`numbers`], but also for masks.
+/// [`numbers`], but also for masks.
 macro_rules! pixels {
     ($current:expr, $image:ident => $body:expr) => {
         match &$current.pixels {
@@ -95,8 +94,7 @@ impl Current {
         Current { pixels: pixels.into(), scale: 1.0, origin: None, alpha: None }
     }
 
-    /// The value that follows `before`; if the operation moves pixels, `moved` is applied to the
-    /// alpha too.
+    /// The value that follows `before`. If the operation moves pixels, `moved` is applied to alpha too.
     pub(crate) fn after(
         self,
         before: Current,
@@ -124,7 +122,7 @@ impl Current {
         }
     }
 
-    /// The number that stands for white.
+    /// The number that is white.
     pub(crate) fn white(&self) -> f64 {
         match self.dtype() {
             DType::F32 | DType::F64 => self.scale,
@@ -149,12 +147,12 @@ impl Current {
         }
     }
 
-    /// The library scales integers; floats may also be on the scale of integers.
+    /// Scales floats that are on the scale of integers; the library scales integers.
     fn scaled(&self, image: Image<f32>) -> Image<f32> {
         if self.dtype().is_float() && self.scale != 1.0 { image / self.scale as f32 } else { image }
     }
 
-    /// The session that it belongs to.
+    /// The session of the image.
     pub(crate) fn session(&self) -> Result<Session> {
         pixels!(self, image => image.session().clone())
             .map_err(|_: ChainError| Error::Config("pixels of an unknown type".into()))
@@ -165,10 +163,9 @@ impl Current {
         pixels!(self, image => image.check()).unwrap_or(Ok(()))
     }
 
-    /// The image to save. Floats on the scale of integers are scaled to `0..=1` if a file of this
-    /// format and these options holds integers whose white is 1; exact values are not changed.
-    /// Floats computed from more than 8 bits are saved in 16 if the format supports that. Alpha is
-    /// added, or dropped with a warning.
+    /// The image to save. Floats on the scale of integers are scaled to `0..=1` if a file of this format and these
+    /// options stores integers whose white is 1; exact values are not changed. Floats computed from more than 8 bits
+    /// are saved in 16 bits if the format supports them. Alpha is added, or dropped with a warning.
     pub(crate) fn to_save(&self, file: &ResultFile, options: &SaveOptions) -> Result<Product> {
         let stretched = !matches!(options.scaling, Scaling::Auto | Scaling::Unit);
         let scaled = !(file.exact || stretched || self.scale == 1.0) && self.dtype().is_float();
@@ -193,7 +190,7 @@ impl Current {
         Ok(Product { image, depth: if deep { Depth::Sixteen } else { Depth::Auto } })
     }
 
-    /// The reason why a file of this value has no alpha, if so.
+    /// The reason why a file of this value has no alpha, if it has none.
     fn without_alpha(&self, file: &ResultFile, options: &SaveOptions) -> Option<String> {
         let (shape, alpha) = (self.shape(), self.alpha.as_ref()?.shape());
         let format = &file.format;

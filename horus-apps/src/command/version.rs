@@ -1,4 +1,4 @@
-//! `horus --version`: what this program was built with, and the devices that it finds.
+//! `horus --version`: the features of this build, and the devices that it finds.
 
 use std::ffi::OsString;
 

@@ -72,7 +72,7 @@ fn conv_rot_holds_fewer_than_eight_images() {
     let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
     let log = device.call_counts();
     let session = CoreSession::on(Box::new(device)).build().unwrap();
-    let image = Image::worms(&session, height, width);
+    let image = samples::worms(&session, height, width);
     let lines = convrot(&image, &Params { theta_step: 30.0, sigma_u: vec![1.0], sigma_v: vec![1.0] });
     session.evaluate().unwrap();
     drop((image, lines));
@@ -124,7 +124,7 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
     let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 6 * bytes);
     let log = device.call_counts();
     let session = CoreSession::on(Box::new(device)).build().unwrap();
-    let image = Image::worms(&session, height, width);
+    let image = samples::worms(&session, height, width);
     let turned: Vec<_> = (0..12).map(|i| image.rotate(f64::from(i) * 7.0, Interpolation::Bilinear)).collect();
     session.evaluate().unwrap();
     let mut total = Image::zeros(image.session(), image.shape());
@@ -135,7 +135,7 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
     assert!(log.get().peak <= 6 * bytes);
 
     let roomy = CoreSession::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
-    let image = Image::worms(&roomy, height, width);
+    let image = samples::worms(&roomy, height, width);
     let mut total = Image::zeros(image.session(), image.shape());
     for i in 0..12 {
         total += image.rotate(f64::from(i) * 7.0, Interpolation::Bilinear);
@@ -167,7 +167,7 @@ fn detectors_run_within_the_room_of_five_images() {
 fn a_device_without_room_for_one_operation_says_so() {
     let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1000);
     let session = CoreSession::on(Box::new(device)).build().unwrap();
-    let image = Image::worms(&session, 64, 64);
+    let image = samples::worms(&session, 64, 64);
     let message = image.matmul(&image).to_vec().unwrap_err().to_string();
     assert!(message.contains("out of memory: ") && message.contains(" bytes needed"), "{message}");
     assert!(message.contains("detectors.rs:") && message.contains("1000 bytes"), "{message}");

@@ -4,14 +4,14 @@ use super::math::{double, functions, outlined, single};
 use super::pixel::sealed::Sealed;
 use super::{DType, Float, Pixel, Scalar};
 
-/// Declares the [functions].
+/// Declares the transcendental [functions] as methods of a trait.
 macro_rules! declared {
     ([] $($(#[$doc:meta])* $method:ident $function:ident($($further:ident)?);)*) => {
         $($(#[$doc])* fn $method(self $(, $further: Self)?) -> Self;)*
     };
 }
 
-/// The [functions] of an integer, in `f64`.
+/// Implements the [functions] of an integer type, in `f64`.
 macro_rules! of_integers {
     ([] $($(#[$doc:meta])* $method:ident $function:ident($($further:ident)?);)*) => {$(
         #[inline(always)]
@@ -21,7 +21,7 @@ macro_rules! of_integers {
     )*};
 }
 
-/// The [functions] of a float, which a module has.
+/// Implements the [functions] of a float type, which are in a module.
 macro_rules! of_floats {
     ([$module:ident] $($(#[$doc:meta])* $method:ident $function:ident($($further:ident)?);)*) => {$(
         #[inline(always)]
@@ -31,16 +31,15 @@ macro_rules! of_floats {
     )*};
 }
 
-/// The arithmetic of pixels, from which the table in `ops::pixel` is built. Every backend must
-/// agree with it. Sealed.
+/// The arithmetic of pixels, from which the table in `ops::pixel` is built. Every backend must agree with it.
+/// Sealed.
 ///
-/// Errors of the transcendental functions are in units in the last place (ulp), over the whole
-/// range of the type, and special values are those of Annex F of C99. For an integer, the result in
-/// `f64` is converted back: rounded to nearest even and saturated, a NaN to 0.
+/// Errors of the transcendental functions are in units in the last place (ulp), over the whole range of the
+/// type. Special values follow Annex F of C99. Integers compute these functions in `f64` and convert back:
+/// the result is rounded to nearest even and saturated, and a NaN becomes 0.
 ///
-/// Generic code over [`Pixel`] has these methods without naming the trait. It is kept out of the
-/// prelude, as many of its methods share their names with different ones of the standard library:
-/// `5i32.max(3)` is `Ord::max`.
+/// Generic code over [`Pixel`] has these methods without naming the trait. The prelude leaves the trait out
+/// because methods of the standard library have the same names: `5i32.max(3)` is `Ord::max`.
 pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     /// `a + b`; integers saturate.
     fn add(self, b: Self) -> Self;
@@ -50,21 +49,21 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn mul(self, b: Self) -> Self;
     /// `a / b`; integers truncate towards zero, saturate, and give 0 for `b == 0`.
     fn div(self, b: Self) -> Self;
-    /// What `a / b` leaves when its quotient is cut to a whole number, with the sign of `a` (C's `fmod`):
-    /// exact; integers give 0 for `b == 0`, floats a NaN.
+    /// The remainder of `a / b` truncated towards zero, with the sign of `a` (C's `fmod`): exact. Integers
+    /// give 0 for `b == 0`, floats a NaN.
     fn rem(self, b: Self) -> Self;
-    /// Bits that both have. Floats are taken for their whole parts, as integers of 64 bits, here and in the other
-    /// operations on bits: what is out of their range saturates, and a NaN is 0.
+    /// Bits set in both. For operations on bits, a float is truncated to a 64-bit integer first: values out
+    /// of range saturate, and a NaN is 0.
     fn bitwise_and(self, b: Self) -> Self;
-    /// Bits that one or both have.
+    /// Bits set in one or both.
     fn bitwise_or(self, b: Self) -> Self;
-    /// Bits that one of both has.
+    /// Bits set in exactly one.
     fn bitwise_xor(self, b: Self) -> Self;
-    /// Bits moved `b` places up: those beyond the type are lost. All of them where `b` is negative or as large as
-    /// the number of bits.
+    /// Bits shifted left by `b`; bits beyond the type are lost. The result is 0 if `b` is negative or at
+    /// least the number of bits.
     fn left_shift(self, b: Self) -> Self;
-    /// Bits moved `b` places down, which rounds down; 0, or -1 of a negative number, where `b` is negative or as large
-    /// as the number of bits.
+    /// Bits shifted right by `b`, which rounds down. If `b` is negative or at least the number of bits, the
+    /// result is 0, or -1 for a negative number.
     fn right_shift(self, b: Self) -> Self;
     /// `-a`; integers saturate (0 for unsigned types).
     fn neg(self) -> Self;
@@ -77,11 +76,11 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn sin(self) -> Self;
     /// Cosine of an angle in radians. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
     fn cos(self) -> Self;
-    /// Largest integer not above `a`.
+    /// The largest integer not above `a`.
     fn floor(self) -> Self;
-    /// Smallest integer not below `a`.
+    /// The smallest integer not below `a`.
     fn ceil(self) -> Self;
-    /// Nearest integer, ties to even.
+    /// The nearest integer, ties to even.
     fn round(self) -> Self;
     /// -1, 0 or 1 (NaN stays NaN, a signed zero stays).
     fn sign(self) -> Self;
@@ -108,19 +107,19 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn maximum(self, b: Self) -> Self {
         if b > self || b.is_nan() { b } else { self }
     }
-    /// The one that comes first in the order of numbers: by value, -0 before +0, NaN last.
+    /// The value that comes first in the order of numbers: by value, -0 before +0, NaN last.
     fn lower(self, b: Self) -> Self;
-    /// The one that comes last in the order of [`Arithmetic::lower`].
+    /// The value that comes last in the order of [`Arithmetic::lower`].
     fn upper(self, b: Self) -> Self;
     /// `|a - b|`; integers saturate.
     #[inline(always)]
     fn absdiff(self, b: Self) -> Self {
         if self > b { self.sub(b) } else { b.sub(self).abs() }
     }
-    /// A digit of the rank of `a` among all numbers of its type: 16 bits, from the most significant
-    /// (level 0) on. `u32`, `i32` and `f32` have 32 bits, `f64` has 64; an 8- or 16-bit integer,
-    /// signed or unsigned, is its own only digit. 0 for a level that does not exist, a NaN for a
-    /// NaN; zeros of both signs rank equally.
+    /// A digit of the rank of `a` among all numbers of its type: 16 bits; level 0 is the most significant
+    /// digit. `u32`, `i32` and `f32` have 32 bits, `f64` has 64. An 8- or 16-bit integer is its own only
+    /// digit. The digit is 0 for a level that does not exist, and a NaN for a NaN. Zeros of both signs rank
+    /// equally.
     fn order_digit(self, level: Self) -> Self;
     /// `|a / b|`, and 0 where `|b| < eps`.
     #[inline(always)]
@@ -134,7 +133,7 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     }
 }
 
-/// The operations on bits, of integers of a type that pixels are, or are taken for.
+/// Implements the operations on bits for a pixel type, in an integer type.
 macro_rules! bits {
     ($whole:ident) => {
         #[inline(always)]
@@ -193,7 +192,7 @@ macro_rules! integer {
             }
             #[inline(always)]
             fn cast_f64(v: f64) -> Self {
-                // The remainder is exact, below the range, and a NaN of what is not finite.
+                // The remainder is exact and in range; it is a NaN for values that are not finite.
                 (v % (1u64 << $t::BITS) as f64) as i64 as $t
             }
             #[inline(always)]
@@ -228,7 +227,7 @@ macro_rules! integer {
             }
             #[inline(always)]
             fn mul(self, b: Self) -> Self {
-                // As `saturating_mul`, which compilers do not vectorise.
+                // Same result as `saturating_mul`, which compilers do not vectorise.
                 let product = $wide::from(self) * $wide::from(b);
                 product.clamp($wide::from($t::MIN), $wide::from($t::MAX)) as $t
             }

@@ -12,8 +12,7 @@ mod sealed {
     impl SealedElement for bool {}
 }
 
-/// An element type of images: the [`Pixel`] types, and `bool` for masks, one byte per pixel.
-/// Sealed.
+/// An element type of images: the [`Pixel`] types, and `bool` for masks (one byte per pixel). Sealed.
 pub trait Element:
     sealed::SealedElement
     + NoUninit
@@ -33,20 +32,20 @@ pub trait Element:
     #[doc(hidden)]
     type Stored: Pixel;
 
-    /// The value as a constant of the type in memory: `u8` 0 or 1 for `bool`.
+    /// The value as a constant of the type in memory; a `bool` becomes `u8` 0 or 1.
     fn stored(self) -> Scalar;
 
     /// Converts values in memory to values of this type.
     #[doc(hidden)]
     fn from_stored(stored: Vec<Self::Stored>) -> Vec<Self>;
 
-    /// The memory of values, if every bit pattern is a valid value.
+    /// The bytes of values, if every bit pattern is a valid value.
     #[doc(hidden)]
     fn bytes_mut(values: &mut [Self]) -> Option<&mut [u8]>;
 }
 
-/// Returns `true` if all bytes are 0 or 1, the representation of truth values. Tests many bytes at a
-/// time: a branch for each takes longer than a filter.
+/// Returns `true` if all bytes are 0 or 1, the representation of truth values. Tests many bytes at a time,
+/// because a branch for each would take longer than a filter.
 pub fn are_truths(bytes: &[u8]) -> bool {
     bytes.chunks(4096).all(|some| some.iter().fold(0, |all, byte| all | byte) <= 1)
 }

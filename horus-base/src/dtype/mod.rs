@@ -1,9 +1,8 @@
 //! Pixel types: the eight numeric types of pixels, and their arithmetic.
 //!
-//! The arithmetic here *is* the semantics. The reference, the CPU kernels and the CUDA kernels all
-//! follow these definitions to the bit: integers saturate, `x / 0` is `0` for integers, float to
-//! integer rounds to nearest even and saturates, float `min`/`max` ignore a NaN and return the
-//! first operand on a tie.
+//! The arithmetic here *is* the semantics: the reference, the CPU kernels and the CUDA kernels all follow it
+//! to the bit. Integers saturate. `x / 0` is `0` for integers. A float becomes an integer by rounding to
+//! nearest even and saturating. `min` and `max` of floats ignore a NaN and return the first operand on a tie.
 
 mod arithmetic;
 mod element;
@@ -20,7 +19,7 @@ pub use arithmetic::Arithmetic;
 pub use element::{Element, are_truths};
 pub use pixel::{Float, Pixel};
 
-/// The element type of an image.
+/// The pixel type of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DType {
     /// Unsigned 8-bit integer.
@@ -39,12 +38,12 @@ pub enum DType {
     F32,
     /// IEEE double precision.
     F64,
-    /// Truth values of a mask, one byte each: kernels see them as [`DType::U8`], 0 and 1.
+    /// Truth values of a mask, one byte each. Kernels see [`DType::U8`], 0 and 1.
     Bool,
 }
 
 impl DType {
-    /// All numeric types, for sweeps.
+    /// All numeric types, for tests of each.
     pub const ALL: [DType; 8] =
         [DType::U8, DType::U16, DType::U32, DType::I8, DType::I16, DType::I32, DType::F32, DType::F64];
 
@@ -68,13 +67,12 @@ impl DType {
         matches!(self, DType::I8 | DType::I16 | DType::I32)
     }
 
-    /// Returns `true` for integers of 8 and 16 bits, whose values a table can list.
+    /// Returns `true` for integers of 8 and 16 bits, whose values fit in a table.
     pub const fn is_narrow(self) -> bool {
         matches!(self, DType::U8 | DType::U16 | DType::I8 | DType::I16)
     }
 
-    /// The type in which linear filters of this type are computed, and of their results: `F64`
-    /// stays, all others become `F32`.
+    /// The type that linear filters of this type compute in and return: `F64` stays, all others become `F32`.
     pub const fn linear(self) -> DType {
         match self {
             DType::F64 => DType::F64,
@@ -82,8 +80,7 @@ impl DType {
         }
     }
 
-    /// The type in which geometric operations interpolate before rounding back: wide enough to hold
-    /// every value.
+    /// The type that geometric operations interpolate in before rounding back: wide enough for every value.
     pub const fn interpolation(self) -> DType {
         match self {
             DType::F64 | DType::U32 | DType::I32 => DType::F64,
@@ -99,7 +96,7 @@ impl DType {
         }
     }
 
-    /// [`DType::stored`], for matching without a wildcard.
+    /// [`DType::stored`] as a type that can be matched without a wildcard.
     #[doc(hidden)]
     pub const fn numeric(self) -> Numeric {
         match self {
@@ -145,8 +142,8 @@ impl DType {
     }
 }
 
-/// The types in memory and in kernels. Exhaustive, so that the crates of Horus need no wildcard,
-/// which would hide a new type from the compiler; users match [`DType`].
+/// The types in memory and in kernels. The enum is exhaustive, so that crates of Horus need no wildcard,
+/// which would hide a new type from the compiler. Users match [`DType`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -219,7 +216,7 @@ impl Scalar {
         }
     }
 
-    /// `v` converted to `dtype` by the rules of [`Pixel::from_f64`].
+    /// Converts `v` to `dtype` by the rules of [`Pixel::from_f64`].
     pub fn from_f64(dtype: DType, v: f64) -> Scalar {
         match dtype {
             DType::U8 => Scalar::U8(u8::from_f64(v)),
@@ -282,20 +279,20 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// Rule for numbers that an integer type does not hold. Floats are always rounded to nearest.
+/// The rule for numbers that an integer type cannot represent. Floats always round to nearest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Conversion {
     /// Round to nearest even and saturate; a NaN becomes 0.
     #[default]
     Nearest,
-    /// The cast of C and NumPy: truncated, modulo the range; infinities and NaN become 0.
+    /// The cast of C and NumPy: truncated, modulo the range. Infinities and NaN become 0.
     Cast,
 }
 
-/// Converts one pixel to another type: exact if possible, else by the rule.
+/// Converts one pixel to another type: exactly if possible, else by the rule.
 #[inline(always)]
 pub fn convert_pixel<S: Pixel, D: Pixel>(v: S, rule: Conversion) -> D {
-    // Every element type is exactly representable in f64, so one rounding takes place.
+    // f64 represents every element type exactly, so that a conversion rounds once.
     match rule {
         Conversion::Nearest => D::from_f64(v.to_f64()),
         Conversion::Cast => D::cast_f64(v.to_f64()),
@@ -343,8 +340,7 @@ macro_rules! dispatch {
     };
 }
 
-/// Calls `$with!` with the Rust types and the variants of all numeric types in brackets, then with
-/// `$rest`.
+/// Calls `$with!` with the Rust types and the variants of all numeric types in brackets, then with `$rest`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! numeric_types {

@@ -7,11 +7,11 @@ use super::{Arithmetic, DType, Scalar};
 pub(super) mod sealed {
     use super::super::math::{NEAR, double, outlined, single};
 
-    /// The element types, and the arithmetic that only the engine needs: sines and cosines without
-    /// a branch, which vectorise.
+    /// The element types, and arithmetic for the engine alone: sines and cosines without a branch, which
+    /// vectorise.
     pub trait Sealed: Sized {
-        /// Returns `true` if sine and cosine need the long argument reduction: the branchless ones
-        /// are wrong here.
+        /// Returns `true` if sine and cosine need the long argument reduction: the branchless functions are
+        /// wrong for such values.
         fn far(self) -> bool;
         /// The sine, unless [`Sealed::far`].
         fn sin_near(self) -> Self;
@@ -85,24 +85,23 @@ pub trait Pixel: Arithmetic + bytemuck::Pod + fmt::Debug + fmt::Display + Send +
 
     /// The value as a typed constant.
     fn scalar(self) -> Scalar;
-    /// The value inside `s`, which must be of this type (it is converted otherwise).
+    /// The value of `s`; a constant of another type is converted.
     fn from_scalar(s: Scalar) -> Self;
-    /// Conversion from `f64`: floats round to nearest, integers round to nearest even and saturate,
-    /// NaN becomes 0.
+    /// Converts from `f64`: floats round to nearest, integers round to nearest even and saturate, and a NaN
+    /// becomes 0.
     fn from_f64(v: f64) -> Self;
-    /// Conversion from `f64` as C and NumPy cast: integers are cut, modulo their range, and 0 of what
-    /// is not finite; floats round to nearest.
+    /// Converts from `f64` as C and NumPy cast: integers are truncated modulo their range, values that are
+    /// not finite become 0, and floats round to nearest.
     fn cast_f64(v: f64) -> Self;
-    /// Exact conversion to `f64`.
+    /// Converts to `f64`, exactly.
     fn to_f64(self) -> f64;
-    /// Conversion from `f32` with the rules of [`Pixel::from_f64`].
+    /// Converts from `f32` by the rules of [`Pixel::from_f64`].
     fn from_f32(v: f32) -> Self;
-    /// Conversion to the linear type (nearest).
+    /// Converts to the linear type (nearest).
     fn to_linear(self) -> Self::Linear;
-    /// Conversion to the interpolation type (exact).
+    /// Converts to the interpolation type, exactly.
     fn to_interp(self) -> Self::Interp;
-    /// Conversion back from the interpolation type: rounds to nearest even and saturates for
-    /// integers.
+    /// Converts from the interpolation type; integers round to nearest even and saturate.
     fn from_interp(v: Self::Interp) -> Self;
 }
 
@@ -110,7 +109,7 @@ pub trait Pixel: Arithmetic + bytemuck::Pod + fmt::Debug + fmt::Display + Send +
 pub trait Float: Pixel<Linear = Self, Interp = Self> {
     /// `self * a + b` with one rounding.
     fn fma(self, a: Self, b: Self) -> Self;
-    /// Conversion of an interpolation weight given as a 32-bit binary fraction: `bits / 2^32`.
+    /// Converts an interpolation weight from a 32-bit binary fraction: `bits / 2^32`.
     ///
     /// `f32` keeps the upper 24 bits, so that the conversion is exact; `f64` keeps all.
     fn from_fraction(bits: u32) -> Self;

@@ -53,7 +53,8 @@ fn fraction_weights_are_exact() {
     assert_eq!(f64::from_fraction(1), 2f64.powi(-32));
 }
 
-/// Remainders and operations on bits beside 64-bit integers, which hold every operand and result before it is cut to its type.
+/// Compares remainders and operations on bits with 64-bit integers, which hold every operand and every result
+/// before truncation.
 fn whole_operations_are_those_of_wide_integers<T: Pixel>(bits: i64, values: &[T]) {
     let wide = |v: T| v.to_f64() as i64;
     for (&a, &b) in values.iter().flat_map(|a| values.iter().map(move |b| (a, b))) {
@@ -106,7 +107,7 @@ fn floats_have_exact_remainders_and_the_bits_of_their_whole_parts() {
     assert_eq!(Arithmetic::left_shift(5.0f64, 64.0), 0.0);
 }
 
-/// Numbers in ascending order have ascending digits; different numbers have different ones.
+/// Numbers in ascending order have ascending digits; different numbers have different digits.
 fn digits_are_in_order<T: Pixel>(sorted: &[T]) {
     let levels = (T::DTYPE.size() / 2).max(1);
     let digits = |v: &T| -> Vec<u32> {

@@ -1,4 +1,4 @@
-//! The declarations.
+//! The declarations of all environment variables.
 
 use std::num::{NonZeroU8, NonZeroUsize};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::device::{DeviceChoice, parse_devices};
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
-/// All variables, in the order of display and checks.
+/// All variables, in the order in which they are listed and checked.
 pub static VARIABLES: [&dyn Declared; 19] = [
     &DEVICE,
     &THREADS,
@@ -29,16 +29,16 @@ pub static VARIABLES: [&dyn Declared; 19] = [
     &STENCIL,
 ];
 
-/// Degree of optimisation: turns parts of the machinery off, so that the benefit of each can be
+/// The degree of optimisation. Lower degrees switch parts of the machinery off, so that their benefit can be
 /// measured on any program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Every operation uploads its inputs, runs and downloads its result; on several ranks it
-    /// scatters and gathers too (thesis, Figure 2.4).
+    /// Every operation uploads its inputs, runs, and downloads its result; on several ranks it also scatters
+    /// and gathers (thesis, Figure 2.4).
     Naive,
-    /// The state machines decide about transfers (thesis, Figure 2.5).
+    /// The state machines decide on transfers (thesis, Figure 2.5).
     Lazy,
-    /// As `Lazy`, over the optimised graph.
+    /// Same as `Lazy`, over the optimised graph.
     #[default]
     Fused,
 }
@@ -71,22 +71,22 @@ pub enum FabricChoice {
     Host,
 }
 
-/// The ranks, or devices of a process, that compute a program.
+/// The ranks of a job, or the devices of a process, that compute a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ranks {
-    /// As many of the first ones as are predicted to take the least time.
+    /// The first ranks, as many as are predicted to take the least time.
     #[default]
     Auto,
     /// All.
     All,
-    /// So many of the first ones, or all if there are fewer.
+    /// The first ranks up to this number, or all if there are fewer.
     First(NonZeroUsize),
 }
 
 /// Overlap of a halo's transfer with the computation of rows that do not need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overlap {
-    /// If predicted to pay.
+    /// Where a gain is predicted.
     #[default]
     Auto,
     /// Wherever a strip is tall enough, on any device.
@@ -102,14 +102,13 @@ pub enum Transfer {
     Auto,
     /// Each image as a whole.
     Explicit,
-    /// In bands, so that copies and kernels overlap: a given number, or the number predicted to be
-    /// best.
+    /// In bands, so that copies and kernels overlap: the given number, or the number predicted to be best.
     Streams(Option<NonZeroU8>),
     /// Kernels read source images and write results directly in the host's page-locked memory, over
     /// the bus.
     Implicit,
-    /// Source images in bands, a given number or the number predicted to be best; kernels write
-    /// results to host memory.
+    /// Source images in bands (the given number, or the number predicted to be best); kernels write results
+    /// to host memory.
     Hybrid(Option<NonZeroU8>),
 }
 
@@ -131,17 +130,17 @@ impl Transfer {
     }
 }
 
-/// Number of steps of a loop per launch, where steps can be combined.
+/// The number of iterations of a loop per launch, where iterations can be combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StepsPerLaunch {
     /// The number predicted to be fastest.
     #[default]
     Auto,
-    /// At most this many; with 1, each step is a launch.
+    /// At most this many; with 1, each iteration is a launch.
     Most(u8),
 }
 
-/// Storage of a computed intermediate that only a filter reads.
+/// Storage of a computed intermediate image that only a filter reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Stencil {
     /// The choice predicted to be fastest.
@@ -149,7 +148,8 @@ pub enum Stencil {
     Auto,
     /// Stored whole.
     Stored,
-    /// Computed for each tile of the device and around it, on a CPU row by row, where the device can.
+    /// Computed for each tile of the device and around it (on a CPU, row by row), where the device supports
+    /// that.
     Tile,
 }
 
@@ -225,7 +225,7 @@ pub static NCCL: Variable<PathBuf> = Variable {
     values: PATH,
 };
 
-/// Directory of compiled kernels; `off` disables the cache.
+/// The directory of compiled kernels; `off` disables the cache.
 pub static CACHE: Variable<PathBuf> = Variable {
     name: "HORUS_CACHE",
     help: "where compiled kernels are kept, up to 256 MiB (default: `horus/cubin` in `XDG_CACHE_HOME` or `~/.cache`; a directory that others \
@@ -241,7 +241,7 @@ pub static KERNELS: Variable<PathBuf> = Variable {
     values: PATH,
 };
 
-/// The table of launch shapes.
+/// The table of launch shapes of kernels.
 pub static TUNING: Variable<PathBuf> = Variable {
     name: "HORUS_TUNING",
     help: "the table of launch shapes that `horus-tune` writes (default: `horus/tuning.json` in `XDG_CONFIG_HOME` or `~/.config`)",
@@ -292,7 +292,7 @@ pub static FABRIC: Variable<FabricChoice> = Variable {
     ]),
 };
 
-/// The ranks, or devices of a process, that compute a program.
+/// The ranks of a job, or the devices of a process, that compute a program.
 pub static RANKS: Variable<Ranks> = Variable {
     name: "HORUS_RANKS",
     help: "how many ranks, or devices of a process, compute a program",
@@ -346,7 +346,7 @@ pub static TRANSFER: Variable<Transfer> = Variable {
     },
 };
 
-/// Storage of intermediates that filters read.
+/// Storage of intermediate images that filters read.
 pub static STENCIL: Variable<Stencil> = Variable {
     name: "HORUS_STENCIL",
     help: "what becomes of a computed image that filters of one kernel alone read",
@@ -357,7 +357,7 @@ pub static STENCIL: Variable<Stencil> = Variable {
     },
 };
 
-/// Number of steps of a loop per launch.
+/// The number of iterations of a loop per launch.
 pub static STEPS: Variable<StepsPerLaunch> = Variable {
     name: "HORUS_STEPS",
     help: "how many steps of a loop one launch makes, where a step is one kernel over its own result",

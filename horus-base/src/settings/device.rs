@@ -1,4 +1,4 @@
-//! The device of a session, or several, by name.
+//! The device or devices of a session, by name.
 
 use super::DEVICE;
 
@@ -12,7 +12,7 @@ pub enum DeviceChoice {
     Cpu,
     /// The GPU of this index; without one, each rank on a node takes a different GPU.
     Cuda(Option<usize>),
-    /// Several devices of one process, each a lane; possibly all of its GPUs.
+    /// Several devices of one process, possibly all of its GPUs.
     Several(Vec<ListedDevice>),
 }
 
@@ -23,7 +23,7 @@ pub enum ListedDevice {
     Cpu,
     /// The GPU of this index.
     Cuda(usize),
-    /// Every GPU, each a lane.
+    /// Every GPU, each as a device of its own.
     EveryGpu,
 }
 

@@ -1,9 +1,8 @@
 //! The environment variables that Horus reads, each declared once: name, values, meaning, parser.
 //!
-//! [`VARIABLES`] lists all. The book's table ([`table`]), checks and error messages are made from
-//! it. Values are read by [`Variable::get`]; no other code reads or parses a variable. Opening a
-//! session checks all of them ([`check`]), whatever device it runs on: an invalid value is an error
-//! immediately, not only on the machine where it matters.
+//! [`VARIABLES`] lists all. The book's table ([`table`]), checks and error messages derive from it. Only
+//! [`Variable::get`] reads and parses variables. Opening a session checks all of them ([`check`]), whatever
+//! device it uses: an invalid value is an error at once, not only on the machine where it matters.
 //!
 //! This module depends on errors only.
 
@@ -36,14 +35,13 @@ pub struct Variable<T: 'static> {
 pub enum Accepted<T: 'static> {
     /// One of these words.
     Words(&'static [Word<T>]),
-    /// Text of a form.
+    /// Text in a given format.
     Form {
-        /// The form, for error messages: "a number".
+        /// The format, for error messages: "a number".
         expected: &'static str,
-        /// The same in Markdown, for the book; empty where the help says it.
+        /// The same in Markdown, for the book; empty if the help says it.
         shown: &'static str,
-        /// Parses a value. The error describes the fault; it is empty if it adds nothing to
-        /// `expected`.
+        /// Parses a value. The error says what is wrong; it is empty if `expected` says all.
         parse: fn(&str) -> Result<T, String>,
     },
 }
@@ -60,7 +58,7 @@ pub struct Word<T: 'static> {
 }
 
 impl<T: Clone> Accepted<T> {
-    /// The value of `text`.
+    /// Parses `text`.
     ///
     /// # Errors
     /// The expected values.
@@ -88,15 +86,15 @@ fn one_of<T>(words: &[Word<T>]) -> String {
 }
 
 impl<T: Clone> Variable<T> {
-    /// The value set in the environment, if any.
+    /// Reads the value set in the environment, if any.
     ///
     /// # Errors
-    /// [`Error::Config`] for a value that is not Unicode or cannot be used.
+    /// [`Error::Config`] for a value that is not Unicode or is invalid.
     pub fn get(&self) -> Result<Option<T>> {
         self.parse(std::env::var_os(self.name))
     }
 
-    /// Parses a value, such as the environment's.
+    /// Parses a value of the environment.
     fn parse(&self, found: Option<OsString>) -> Result<Option<T>> {
         let Some(found) = found.filter(|v| !v.is_empty()) else { return Ok(None) };
         let text = found.into_string().map_err(|raw| {
@@ -123,10 +121,10 @@ pub trait Declared: Sync {
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// Checks a value, such as the environment's.
+    /// Checks a value of the environment.
     ///
     /// # Errors
-    /// [`Error::Config`] for one that is not Unicode or cannot be used.
+    /// [`Error::Config`] for a value that is not Unicode or is invalid.
     fn check(&self, value: Option<OsString>) -> Result<()>;
 
     /// Its row of the book's table.
@@ -161,7 +159,7 @@ impl<T: Clone + Sync> Declared for Variable<T> {
 /// Checks every variable.
 ///
 /// # Errors
-/// [`Error::Config`] for the first whose value is not Unicode or cannot be used.
+/// [`Error::Config`] for the first value that is not Unicode or is invalid.
 pub fn check() -> Result<()> {
     VARIABLES.iter().try_for_each(|v| v.check(std::env::var_os(v.name())))
 }
@@ -171,7 +169,7 @@ pub fn table() -> String {
     VARIABLES.iter().map(|v| v.row() + "\n").collect()
 }
 
-/// A number of bytes: a number, or one with K, M or G (powers of 1024).
+/// Parses a number of bytes: a number, optionally with K, M or G (powers of 1024).
 pub fn parse_bytes(text: &str) -> Option<usize> {
     let text = text.trim().to_ascii_uppercase();
     let (digits, unit) = match text.chars().last()? {

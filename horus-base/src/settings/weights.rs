@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Division of rows among ranks of unequal speed.
+/// The division of rows among ranks of unequal speed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Weights {
     /// `1,2,1`: a weight for each rank.

@@ -1,4 +1,4 @@
-//! Ranks compare the evaluation that they are about to make, and its communication.
+//! Checks that all ranks are about to make the same evaluation, with the same communication.
 
 use std::hash::{Hash, Hasher};
 
@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::{Activity, Plan, ResultDelivery};
 
-/// Checks that every rank is about to evaluate the same graph with the same communication, on the
-/// same pixels where `pixels` knows the digest of an image that every rank was given.
+/// Checks that every rank is about to evaluate the same graph with the same communication. `pixels` returns the digest
+/// of an image that every rank was given, if it is known; the digests must be equal, too.
 ///
 /// # Errors
-/// As [`agree_on`], naming the first operation that differs.
+/// As [`agree`], naming the first operation that differs.
 pub(crate) fn agree_on_plan(
     comm: &dyn Communicator,
     graph: &Graph<Op>,
@@ -33,8 +33,7 @@ pub(crate) fn agree_on_plan(
     })
 }
 
-/// Visits everything that the ranks must agree on: the operations, then the steps in which they
-/// communicate.
+/// Visits everything that ranks must agree on: first the operations, then the steps in which ranks communicate.
 fn each(
     (graph, pixels): (&Graph<Op>, &dyn Fn(ValueId) -> Option<u64>),
     wants: &[ResultDelivery],

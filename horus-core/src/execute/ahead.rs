@@ -1,5 +1,4 @@
-//! Announces the launches of a plan before it runs, so that a device that compiles kernels can
-//! build them together.
+//! Announces the launches of a plan before it runs, so that a device that compiles kernels can build them together.
 
 use crate::ops::Whole;
 use std::collections::HashMap;
@@ -13,7 +12,7 @@ use crate::plan::movement::{rows_of, with_room};
 use crate::plan::{Action, ComputedRows, LaunchedNodes, Plan, Temp};
 use crate::shape::Window;
 
-/// Builds the kernels of a plan on the device of rank `rank`. `images` holds the sources, by node.
+/// Builds the kernels of a plan on the device of rank `rank`. `images` are the sources, by node.
 ///
 /// # Errors
 /// Errors of the device.
@@ -25,8 +24,7 @@ pub fn prepare(plan: &Plan, images: &[Option<RankImage>], device: &dyn Device, r
     })
 }
 
-/// The launches of rank `rank`, in order. `windows` are the rows of each source that the rank
-/// holds, by node.
+/// Launches of rank `rank`, in order. `windows` are the rows of each source that the rank has, by node.
 fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -> Vec<PreparedLaunch<'a>> {
     let (graph, partition) = (&plan.graph, &plan.setting.partition);
     let height = |n: NodeId| graph.node(n).shape.height;
@@ -67,7 +65,7 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                     let of = graph.node(*source);
                     window.map(|window| Geometry { shape: of.shape, dtype: of.dtype, window })
                 });
-                // A missing image is an error of the launch, reported there.
+                // A missing image is an error of the launch, which reports it.
                 let Some(inputs) = inputs.collect::<Option<Vec<Geometry>>>() else { continue };
                 let output = Geometry { shape: node.shape, dtype: node.dtype, window };
                 let each = match part {

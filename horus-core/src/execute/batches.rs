@@ -1,11 +1,9 @@
-//! Batches: the launches of a plan that has run before, submitted together where nothing comes
-//! between them.
+//! Batches: launches that are submitted together, when a plan runs again and nothing comes between them.
 //!
-//! A plan that runs once is carried out step by step. When it runs again, its launches between
-//! other steps become batches of the device (`Batching`), kept with the plan: the memory of images
-//! that only they use is the batch's, and only its inputs and results differ from run to run. A
-//! batch serves as long as its plan; where its inputs have other rows, or memory is short, the
-//! launches are made one by one. Evaluations whose steps are timed are made step by step too.
+//! A plan runs step by step the first time. For its second run, launches between other steps become batches of the
+//! device ([`Batching`](crate::device::Batching)), which live as long as the plan. A batch owns the memory of images
+//! that only its launches use; only its inputs and results differ between runs. Launches are made one by one if the
+//! inputs have other rows, if memory is short, or if steps are timed.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -23,14 +21,14 @@ use crate::plan::state::{ImageState, Residency};
 use crate::plan::{Action, ComputedRows, LaunchPart, Plan, PlannedLaunches};
 use crate::shape::Window;
 
-/// The batches of one plan, which are made when it runs for the second time.
+/// Batches of one plan, which are made when it runs for the second time.
 #[derive(Debug, Default)]
 pub struct Batches {
     runs: usize,
     made: Vec<PreparedBatch>,
 }
 
-/// A batch, its steps and its images.
+/// A batch with its steps and images.
 #[derive(Debug)]
 struct PreparedBatch {
     batch: Box<dyn Batch>,
@@ -40,8 +38,7 @@ struct PreparedBatch {
 }
 
 impl Batches {
-    /// Notes that the plan is about to run on one rank alone; makes its batches if it ran before.
-    /// `images` are its sources.
+    /// Counts a run of the plan on one rank alone, and makes its batches for the second run. `images` are its sources.
     pub(super) fn expect(&mut self, plan: &Plan, images: &[Option<RankImage>], device: &dyn Device) {
         self.runs += 1;
         let Some(device) = device.batching().filter(|_| self.runs == 2) else { return };
@@ -51,14 +48,14 @@ impl Batches {
             match device.batch(&each) {
                 Ok(None) => {}
                 Ok(Some(batch)) => self.made.push(PreparedBatch { batch, steps, inputs, outputs }),
-                // Made one by one, they meet the same error, or none.
+                // Launched one by one, they return the same error, or none.
                 Err(e) => log::debug!("launches are made one by one: {e}"),
             }
         }
     }
 }
 
-/// Steps that only launch, and release images.
+/// Ranges of steps that only launch and release images.
 fn stretches(plan: &Plan, launches: &PlannedLaunches<'_>) -> Vec<Range<usize>> {
     let together = |i: usize| match plan.steps[i].action {
         Action::Free(_) => true,
@@ -83,7 +80,7 @@ fn stretches(plan: &Plan, launches: &PlannedLaunches<'_>) -> Vec<Range<usize>> {
     found
 }
 
-/// Launches for a device, with the images that are theirs.
+/// Launches for a device, with their images.
 struct BatchDescription<'a> {
     each: Vec<BatchedLaunch<'a>>,
     inputs: Vec<(NodeId, Geometry)>,
@@ -143,8 +140,8 @@ fn described<'a>(
 }
 
 impl PlanExecution<'_> {
-    /// Submits the batch that begins with step `i`; returns the end of its steps, of which the
-    /// releases are still to be carried out. `None` if there is none or it cannot run.
+    /// Submits the batch that begins with step `i`. Returns the end of its steps, whose images the caller must still
+    /// release; `None` if there is no batch or it cannot run.
     pub(super) fn submit(&mut self, i: usize) -> Result<Option<usize>> {
         let Some(at) = self.cx.batches.made.iter().position(|made| made.steps.start == i) else { return Ok(None) };
         let Some(device) = self.cx.device.batching().filter(|_| !self.cx.trace.tells_steps()) else { return Ok(None) };

@@ -12,14 +12,14 @@ use crate::plan::state::{Halo, ImageState, Placement, Residency};
 use crate::shape::Window;
 
 impl PlanExecution<'_> {
-    /// The movement of a step on image `n`.
+    /// Movement of image `n` in a step.
     pub(super) fn movement(&self, action: Action, n: NodeId) -> Result<Movement> {
         let on_root = self.images.get(n)?.state.placement == Placement::Root;
         movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, BLOCK).ok_or_else(|| missing(n))
     }
 
-    /// Stores host pixels on the side where the image is read next: in host memory if that is the
-    /// device's.
+    /// Stores pixels on the host or the device, where the image is read next. On a device that computes on host memory
+    /// this is the host's buffer.
     pub(super) fn place(&mut self, n: NodeId, window: Window, host: Option<HostBuffer>) -> Result<()> {
         let unified = self.unified;
         let node = self.plan.graph.node(n);
@@ -31,7 +31,7 @@ impl PlanExecution<'_> {
         Ok(())
     }
 
-    /// Brings every rank the pixels it needs, into new host memory that holds `window`.
+    /// Brings every rank the pixels it needs, into new host memory for the rows `window`.
     pub(super) fn bring(
         &mut self,
         action: Action,
@@ -44,7 +44,7 @@ impl PlanExecution<'_> {
         let label = self.label(what, n);
         let mut target = self.host_memory(label, geometry.bytes())?;
         if cfg!(debug_assertions) {
-            target.bytes_mut().fill(0xff); // NaN, where nothing may read
+            target.bytes_mut().fill(0xff); // NaN, which nothing may read
         }
         let movement = self.movement(action, n)?;
         let resources = HostResources { workers: self.cx.device.workers(), pool: self.cx.pool };
@@ -59,8 +59,7 @@ impl PlanExecution<'_> {
         self.moved.bytes += moved.bytes;
     }
 
-    /// Starts to bring every rank the pixels it needs from device to device, into new memory that
-    /// holds `window`.
+    /// Starts to bring every rank the pixels it needs from device to device, into new memory for the rows `window`.
     pub(super) fn order(
         &mut self,
         action: Action,
@@ -81,7 +80,7 @@ impl PlanExecution<'_> {
         Ok((geometry, memory, arriving))
     }
 
-    /// Brings every rank its strip with its halo, and room for a deeper halo.
+    /// Brings every rank its strip with its halo, in memory for a deeper halo.
     pub(super) fn scatter(
         &mut self,
         action: Action,
@@ -100,7 +99,7 @@ impl PlanExecution<'_> {
         self.spread(action, n, "replication", whole, Placement::Replicated, direct)
     }
 
-    /// Brings every rank its part of an image, replacing its previous part.
+    /// Brings every rank its part of an image, which replaces its previous part.
     fn spread(
         &mut self,
         action: Action,
@@ -122,7 +121,7 @@ impl PlanExecution<'_> {
         self.place(n, window, Some(host))
     }
 
-    /// The whole image on rank 0.
+    /// Gathers the whole image on rank 0.
     pub(super) fn collected(&mut self, action: Action, n: NodeId) -> Result<Option<HostBuffer>> {
         let root = self.rank() == 0;
         let window = if root { Window::whole(self.plan.graph.node(n).shape.height) } else { Window::new(0, 0) };

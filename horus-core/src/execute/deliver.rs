@@ -9,9 +9,9 @@ use crate::ir::graph::NodeId;
 
 /// A result for the host.
 pub enum Delivered {
-    /// It is on the host.
+    /// On the host.
     OnHost(HostBuffer),
-    /// It is in flight from the device.
+    /// In transfer from the device.
     InFlight(Box<dyn PendingDownload>),
 }
 
@@ -29,7 +29,7 @@ impl PlanExecution<'_> {
         Ok(())
     }
 
-    /// Hands a result over.
+    /// Delivers a result.
     pub(super) fn deliver(&mut self, n: NodeId) {
         if self.plan.setting.has_shared_host() {
             let Some((image, host)) = self.images.find(n).and_then(|i| Some((i, i.host()?))) else { return };

@@ -1,5 +1,4 @@
-//! Footprints: copies of the rows that one launch reads of an image, made before it and dropped
-//! after it.
+//! Footprints: copies of the rows of an image that one launch reads, made before the launch and dropped after it.
 
 use super::routes::rows;
 use super::{PlanExecution, peers};
@@ -14,7 +13,7 @@ use crate::plan::{Action, ComputedRows, Temp};
 pub(super) struct FootprintCopy {
     pub(super) geometry: Geometry,
     pub(super) memory: Memory,
-    /// The pixels in flight.
+    /// Pixels in transfer.
     arriving: Option<peers::PeerTransfer>,
 }
 
@@ -55,7 +54,7 @@ impl PlanExecution<'_> {
         Ok(())
     }
 
-    /// A copy of some rows of an image that this rank has whole.
+    /// Copies some rows of an image that this rank has whole.
     fn local_rows(&self, n: NodeId, geometry: Geometry) -> Result<HostBuffer> {
         let label = self.label("copying rows", n);
         let mut host = self.host_memory(label, geometry.bytes())?;
@@ -65,7 +64,7 @@ impl PlanExecution<'_> {
         Ok(host)
     }
 
-    /// Waits for the copies made for launch `n`.
+    /// Waits for the footprints of launch `n`.
     pub(super) fn await_footprints(&mut self, n: NodeId) -> Result<()> {
         let (node, device) = (self.plan.graph.node(n), self.cx.device);
         for input in 0..node.inputs.len() {

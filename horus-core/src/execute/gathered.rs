@@ -1,4 +1,4 @@
-//! Strips gathered on rank 0's device, on the way to its host.
+//! Strips that are gathered on rank 0's device, on the way to its host.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::ir::graph::NodeId;
 use crate::plan::{Action, Band};
 use crate::shape::Window;
 
-/// Memory for all rows of an image on rank 0, empty elsewhere, and the pixels in flight.
+/// Memory for all rows of an image on rank 0, empty on other ranks, and the pixels in transfer.
 pub(super) struct GatheredStrips {
     pub(super) geometry: Geometry,
     pub(super) memory: Memory,
@@ -17,7 +17,7 @@ pub(super) struct GatheredStrips {
 }
 
 impl GatheredStrips {
-    /// Waits (on the device, asynchronously to the host) for the pixels in flight.
+    /// Lets the device wait for the pixels in transfer; the host continues.
     pub(super) fn arrive(&mut self, device: &dyn Device) -> Result<(), DeviceError> {
         let GatheredStrips { memory, arriving, .. } = self;
         arriving.drain(..).try_for_each(|arriving| arriving.finish(device, memory).map(drop))
@@ -25,7 +25,7 @@ impl GatheredStrips {
 }
 
 impl PlanExecution<'_> {
-    /// Starts to bring a band of every strip to rank 0's device.
+    /// Starts to send a band of every strip to rank 0's device.
     pub(super) fn begin_gather(&mut self, action: Action, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("gather", n);
         let movement = self.movement(action, n)?;
@@ -49,7 +49,7 @@ impl PlanExecution<'_> {
         Ok(())
     }
 
-    /// The bytes of a band of every strip in a gathered image.
+    /// Byte ranges of a band of every strip in a gathered image.
     pub(super) fn bytes_of_strips(&self, geometry: Geometry, band: Band) -> Vec<Range<usize>> {
         let ranks = 0..self.cx.comm.size();
         let strips = ranks.map(|rank| band.of(self.strip(rank, geometry.shape.height)));
@@ -57,8 +57,8 @@ impl PlanExecution<'_> {
         strips.flat_map(planes).collect()
     }
 
-    /// On ranks that sent their strips, waits until they have been sent: earlier failures of a
-    /// device surface here, as they do on rank 0 when the pixels reach its host.
+    /// Waits, on ranks that sent their strips, until they have been sent. Earlier failures of a device surface here; on
+    /// rank 0 they surface when the pixels reach its host.
     pub(super) fn finish_gathers(&mut self) -> Result<()> {
         let device = self.cx.device;
         let gathered: Vec<(NodeId, GatheredStrips)> = self.gathered.drain().collect();

@@ -12,7 +12,7 @@ use crate::plan::movement::{Movement, RequiredPixels, with_room};
 use crate::plan::state::{Halo, Placement};
 use crate::shape::Window;
 
-/// A halo in flight.
+/// A halo exchange in progress.
 pub(super) enum HaloTransfer<'a> {
     /// Peer to peer.
     Peers(peers::PeerTransfer),
@@ -21,8 +21,8 @@ pub(super) enum HaloTransfer<'a> {
 }
 
 impl PlanExecution<'_> {
-    /// Starts a halo exchange: sends the rows that others need. The rows that this rank needs are
-    /// valid after [`PlanExecution::finish_exchange`].
+    /// Starts a halo exchange: sends the rows that other ranks need. The rows that this rank needs are valid after
+    /// [`PlanExecution::finish_exchange`].
     pub(super) fn begin_exchange(&mut self, action: Action, n: NodeId, halo: Halo, direct: bool) -> Result<()> {
         let height = self.plan.graph.node(n).shape.height;
         let strip = self.strip(self.rank(), height);
@@ -64,7 +64,7 @@ impl PlanExecution<'_> {
         Ok(())
     }
 
-    /// Poisons rows in host memory that are in flight.
+    /// Poisons rows in host memory that are in transfer.
     fn poison(&mut self, n: NodeId, awaited: &[RequiredPixels]) {
         let Some(RankImage { geometry, device: Some(Memory::Host(host)), .. }) = self.images.find_mut(n) else {
             return;
@@ -102,7 +102,7 @@ impl PlanExecution<'_> {
         Ok(())
     }
 
-    /// Enlarges the local buffers of an image to hold `window`.
+    /// Enlarges the buffers of an image to the rows `window`.
     fn make_room(&mut self, n: NodeId, strip: Window, window: Window) -> Result<()> {
         let old = self.geometry(n)?;
         if old.window.covers(window) {

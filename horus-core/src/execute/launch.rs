@@ -1,4 +1,4 @@
-//! Launches, whole and in parts.
+//! Launches of whole strips, interiors and edges.
 
 use super::{PlanExecution, RankImage, missing};
 use crate::device::{Geometry, Launch, LaunchInput, Memory};
@@ -92,7 +92,7 @@ impl PlanExecution<'_> {
         let mut more: Vec<&mut Memory> = more.iter_mut().collect();
         // Launches allocate scratch memory.
         let launched = self.images.with_memory(|| {
-            // Reborrowed for each attempt.
+            // Each attempt reborrows the memory.
             let mut more: Vec<&mut Memory> = more.iter_mut().map(|m| &mut **m).collect();
             self.cx.device.launch(Launch {
                 kernel,
@@ -108,7 +108,7 @@ impl PlanExecution<'_> {
     }
 }
 
-/// The name of an operation in messages.
+/// Name of an operation in messages.
 pub(super) fn launch_of(node: &Node<Kernel>) -> String {
     format!("{} (recorded at {})", node.op.name(), node.site)
 }

@@ -1,5 +1,4 @@
-//! Launches that use the host's memory in place of the device's. If the device refuses, the image
-//! is copied instead.
+//! Launches that use the host's memory instead of the device's. If the device refuses it, the image is copied.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +19,7 @@ pub(super) struct MappedResults {
 }
 
 impl MappedResults {
-    /// The memory for the launch that begins to compute `n`; `None` for the device's memory.
+    /// Takes the memory for the launch that begins to compute `n`; `None` for the device's memory.
     pub(super) fn room_of(&mut self, n: NodeId) -> Option<Memory> {
         let room = self.rooms.remove(&n)?;
         self.begun.insert(n);
@@ -36,7 +35,7 @@ impl MappedResults {
 }
 
 impl PlanExecution<'_> {
-    /// Maps host memory for launches: an existing image, or a result that is not computed yet.
+    /// Maps host memory for launches: of an existing image, or of a result that is not computed yet.
     pub(super) fn map(&mut self, step: usize, n: NodeId) -> Result<()> {
         let Some(image) = self.images.find_mut(n) else {
             let node = self.plan.graph.node(n);
@@ -58,7 +57,7 @@ impl PlanExecution<'_> {
         Ok(())
     }
 
-    /// Exclusive host memory for a result, if there is any that the device can write to.
+    /// Unshared host memory for a result that the device can write to, if there is any.
     fn room(&mut self, bytes: usize) -> Option<Memory> {
         let fits = |room: &mut HostBuffer| room.len() == bytes && !room.is_shared();
         let room = match self.cx.room.take_if(fits) {
@@ -71,14 +70,13 @@ impl PlanExecution<'_> {
         self.cx.device.staging().map(room).map_err(refused).ok()
     }
 
-    /// Page-locked memory, if the device provides it.
+    /// Allocates page-locked memory, if the device provides it.
     fn page_locked(&self, bytes: usize) -> Result<Option<HostBuffer>, DeviceError> {
         let memory = self.cx.device.staging().page_locked(bytes)?;
         memory.map(|memory| self.cx.pool.try_adopt(memory, bytes)).transpose()
     }
 
-    /// Ends the use of the host's memory: the result is on the host once the launches that write it
-    /// have completed.
+    /// Ends the use of the host's memory: waits for the launches that write the result, which is then on the host.
     pub(super) fn unmap(&mut self, n: NodeId) -> Result<()> {
         let (label, begun) = (self.label("the wait for the result", n), self.mapped.begun.remove(&n));
         let image = self.images.get_mut(n)?;

@@ -1,27 +1,9 @@
-//! The executor: carries out the steps of a plan on this rank, and decides nothing.
+//! The executor: executes the steps of a plan on this rank, and decides nothing.
 //!
-//! Before a new plan runs, all its launches are announced to the device (`execute/ahead.rs`,
-//! `Device::prepare`), so that it builds its kernels together; the simulated device refuses
-//! unannounced launches. An evaluation may return while its results are in flight
-//! (`Session::begin_all`; in the plan a step `send`, which leaves no copy on the host): `Pending`
-//! waits for them, on any thread. Cancellation is checked before each step (`Canceller`); on one
-//! rank a cancelled evaluation leaves the same state as any failure.
-//!
-//! **Failed evaluations.** On one rank no step changes the pixels of an image, so `execute` returns
-//! its source images, in the state given by their buffers, and the computed roots; the program
-//! stays recorded. Images that a plan releases before its end are kept aside until it ends, as long
-//! as memory allows and at most as many as may be pinned; images dropped for lack of memory are
-//! recorded, and reading them is an error (`Error::ImageLost`). On several ranks others may have
-//! gone on, so a failure ends all, except for failures that planning finds on all ranks alike: an
-//! operation that exceeds the smallest device even where strips are thinnest (`Plan::shortfall`) is
-//! an ordinary error. A plan that exceeds memory only by estimate is tried. The device of
-//! `horus-testing` (`faulty`) fails each call in turn; the tests compare bits afterwards. A panic makes the
-//! session unusable.
-//!
-//! **Source locations.** Errors and plans name the call in Rust, or the line of the program in
-//! another language behind it (`error::Recorded`). That line is set when Python creates a lazy
-//! image, on the image's record and on all its inputs that have none: a function of Python records
-//! several operations, and eager results need no line, as the traceback has it.
+//! Before a new plan runs, all its launches are announced to the device (`execute/ahead.rs`), which builds its kernels
+//! together. An evaluation may return while its results are in transfer (`Session::begin_all`). Cancellation is checked
+//! before each step. On one rank no step changes the pixels of an image, so a failed evaluation returns its source
+//! images. On several ranks a failure ends all ranks. See `docs/design/failures.md`.
 
 pub(crate) mod agree;
 mod ahead;
@@ -73,13 +55,13 @@ pub use images::RankImage;
 /// Called before each step with its index, the number of steps, and its text.
 pub type StepObserver<'a> = &'a dyn Fn(usize, usize, &dyn Fn() -> String);
 
-/// The environment of an execution.
+/// Environment of an execution.
 pub struct ExecutionContext<'a> {
-    /// Computes.
+    /// Device of this rank.
     pub device: &'a dyn Device,
-    /// Talks to the other ranks.
+    /// Communicator of the ranks.
     pub comm: &'a dyn Communicator,
-    /// Host memory.
+    /// Pool of host memory.
     pub pool: &'a Arc<Pool>,
     /// Called before each step.
     pub observer: StepObserver<'a>,
@@ -87,42 +69,42 @@ pub struct ExecutionContext<'a> {
     pub check: &'a dyn Fn() -> Result<()>,
     /// Records the time of each step.
     pub trace: &'a mut Trace,
-    /// Maximum bytes of released source images that are kept until the plan ends, memory
-    /// permitting: they are returned if the execution fails.
+    /// Maximum bytes of released source images that are retained until the plan ends, if memory suffices. They are
+    /// returned if the execution fails.
     pub keep: usize,
-    /// Time at which copies of sent results start.
+    /// When copies of sent results start.
     pub sending: DownloadStart,
-    /// Memory for the result that is handed over, if it is known and the device can write to it.
+    /// Memory for the delivered result, if it is known and the device can write to it.
     pub room: &'a mut Option<HostBuffer>,
-    /// The batches of the plan.
+    /// Batches of the plan.
     pub batches: &'a mut Batches,
 }
 
-/// An execution that failed.
+/// Error and remaining images of a failed execution.
 pub struct FailedExecution<I = RankImage> {
     /// The error.
     pub error: Error,
-    /// The intact source images, by node, in their current states, and the computed roots.
+    /// Intact source images, by node, in their current states, and computed roots.
     pub images: Vec<Option<I>>,
 }
 
-/// The outcome of an execution.
+/// Outcome of an execution.
 pub struct ExecutionOutcome<I = RankImage> {
-    /// The remaining images, by node.
+    /// Remaining images, by node.
     pub images: Vec<Option<I>>,
-    /// The results handed over, by node.
+    /// Delivered results, by node.
     pub delivered: HashMap<NodeId, Delivered>,
-    /// Parts of results handed over by a lane, by node.
+    /// Parts of results that one device of several delivers, by node.
     pub portions: HashMap<NodeId, Vec<Portion>>,
     /// Messages sent to other ranks.
     pub moved: Load,
 }
 
-/// Runs a plan. `images` holds the sources, by node.
+/// Runs a plan. `images` are the sources, by node.
 ///
 /// # Errors
-/// If the device or communication fails. On one rank the images are returned; on several they are
-/// lost, as others may have gone on with theirs. A lane returns its parts, as `Images::remains`
+/// If the device or communication fails. On one rank the images are returned. On several ranks they are lost, because
+/// other ranks may have continued with theirs. One device of several returns its parts, as `PlanImages::remains`
 /// describes.
 pub fn execute(
     plan: &Plan,
@@ -181,17 +163,17 @@ struct PlanExecution<'a> {
     unified: bool,
     images: PlanImages,
     temps: HashMap<Temp, FootprintCopy>,
-    /// Halo exchanges in flight, by image.
+    /// Halo exchanges in progress, by image.
     halos: HashMap<NodeId, HaloTransfer<'a>>,
     /// Strips gathered on rank 0's device, by image.
     gathered: HashMap<NodeId, GatheredStrips>,
-    /// Images of which only the first bands of strips are uploaded, as on the host.
+    /// Images with only the first bands of strips on the device, as they are on the host.
     giving: HashMap<NodeId, (HostBuffer, Geometry)>,
     delivered: HashMap<NodeId, Delivered>,
     portions: HashMap<NodeId, Vec<Portion>>,
     uploads: StartedUploads,
     leaving: PartialDownloads<'a>,
-    /// Images of which only the first rows were computed.
+    /// Images with only the first rows computed.
     incomplete: HashSet<NodeId>,
     /// Results that launches write to the host's memory.
     mapped: MappedResults,
@@ -214,8 +196,7 @@ impl PlanExecution<'_> {
                 continue;
             }
             if matches!(step.action, Action::Download(_)) && !self.unified {
-                // The copy would wait for the preceding kernels anyway; waiting here separates
-                // their times.
+                // The copy would wait for the preceding kernels. Waiting here separates their times.
                 let start = Instant::now();
                 self.cx.device.synchronize().map_err(self.failed(|| "waiting for the device".into()))?;
                 self.cx.trace.waited(start);
@@ -302,7 +283,7 @@ impl PlanExecution<'_> {
         self.images.with_memory(|| self.cx.pool.try_allocate(bytes)).map_err(self.failed(label))
     }
 
-    /// The rows of node `n` that this rank computes (for a histogram, the rows it counts).
+    /// Rows of node `n` that this rank computes; for a histogram, the rows that it counts.
     fn rows_of(&self, n: NodeId, rows: ComputedRows) -> Window {
         rows_of(&self.plan.graph, &self.plan.setting.partition, n, self.rank(), rows)
     }
@@ -313,7 +294,7 @@ impl PlanExecution<'_> {
         }
     }
 
-    /// The valid pixels of an image, on either side, and their geometry.
+    /// Valid pixels of an image, on the host or the device, and their geometry.
     fn source(&self, n: NodeId) -> Result<(RankPixels<'_>, Geometry)> {
         let image = self.images.get(n)?;
         let source = match (image.host(), &image.device) {
@@ -335,7 +316,7 @@ impl<'a> PlanExecution<'a> {
         }
     }
 
-    /// The text of transfer errors for node `n`.
+    /// Text of transfer errors for node `n`.
     fn label(&self, what: &'static str, n: NodeId) -> impl Fn() -> String + Copy + use<'a> {
         let node = self.plan.graph.node(n);
         move || format!("{what} of {} (recorded at {})", node.op.name(), node.site)

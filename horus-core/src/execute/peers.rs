@@ -1,33 +1,10 @@
-//! Moving pixels between the devices of ranks, peer to peer:
-//! [`redistribute`](crate::execute::transfer::redistribute) for device memory.
+//! Transfers between the devices of ranks, peer to peer: [`redistribute`](crate::execute::transfer::redistribute) for
+//! device memory.
 //!
-//! There is one message per pair of ranks. A message whose pixels are contiguous in the image is
-//! sent from there or received there; any other is packed into a block of its own by one copy of
-//! many pieces, and unpacked by another. The copies are part of the exchange, so that launches run
-//! beside them.
-//!
-//! Where the devices of all ranks are connected, images stay on them. A picture on rank 0 is
-//! uploaded there; of an image that every rank gave (`from_slice`), each uploads its strip and the
-//! halo that filters need, and releases the host's copy, unless the image is read across strips and
-//! too small for that to be faster. From then on, halo exchanges, footprints, replications and the
-//! scatter of an uploaded picture go from device to device, and a plan has no copies to or from the
-//! host in between (such steps say so in `--explain`). Where a device has no room for the image,
-//! the result of the transfer and its packed messages, that transfer goes through the host; so do
-//! sums. A result that only rank 0 wants is gathered on its device, if that is predicted to take
-//! less than each device's own copy and messages between hosts: a band of every strip at a time,
-//! sent to the host while the next is computed. Other ranks copy nothing to their hosts. Copies of
-//! footprints count against the device's memory.
-//!
-//! `execute/peers.rs` packs: one message per pair of ranks, sent from the image or received into it
-//! where its pixels are contiguous, else by way of a block that one copy of many pieces fills (one
-//! kernel, `kernels/pieces.cuh`) and another empties. Both copies are part of what
-//! `Fabric::exchange` starts and `Fabric::wait_for_exchange` completes, so that launches run beside them. The
-//! planner sends footprints before the next filter, whose arithmetic leaves the memory to the
-//! copies, and postpones the launch that reads them as long as the nodes after it neither read its
-//! result nor need another rank: ConvRot filters the next orientations while the contrast of the
-//! last ones travels back. Where memory is short footprints are fetched when they are read. The
-//! simulated device poisons the targets of receives and delivers nothing before `arrive`, which
-//! exposes a missing wait.
+//! There is one message per pair of ranks. Contiguous pixels are sent from the image or received in it. Other messages
+//! are packed in a block by one copy of many pieces (`kernels/pieces.cuh`), and unpacked by another. `Fabric::exchange`
+//! starts these copies and `Fabric::wait_for_exchange` completes them, so launches run concurrently. The design is in
+//! `docs/design/devices.md`.
 
 use crate::comm::{CommError, Communicator};
 use crate::device::{BlockCopy, Device, Exchange, Fabric, Geometry, Memory, Message, Ticket};
@@ -36,7 +13,7 @@ use crate::execute::routes::{Route, between, packed, routes, together, total, un
 use crate::host::StridedCopy;
 use crate::plan::movement::{Load, Movement};
 
-/// Messages begin at multiples of this many bytes of the block they are packed in.
+/// Messages begin at multiples of this many bytes in the block in which they are packed.
 const ALIGNMENT: usize = 256;
 
 /// A block in which messages are packed.
@@ -55,7 +32,7 @@ impl MessageStaging {
     }
 }
 
-/// Pixels in flight; nothing may read their target before [`PeerTransfer::finish`].
+/// Pixels in transfer; nothing may read their target before [`PeerTransfer::finish`].
 #[derive(Debug)]
 pub struct PeerTransfer {
     ticket: Ticket,
@@ -65,8 +42,7 @@ pub struct PeerTransfer {
 }
 
 impl PeerTransfer {
-    /// Waits (on the device, asynchronously to the host) for the pixels in `target`, the memory
-    /// that they were ordered for.
+    /// Lets the device wait for the pixels in `target`, the memory for which they were ordered; the host continues.
     ///
     /// # Errors
     /// If the device or another rank fails.
@@ -76,13 +52,13 @@ impl PeerTransfer {
     }
 }
 
-/// The fabric of a device that is connected.
+/// Fabric of a connected device.
 fn fabric(device: &dyn Device) -> Result<&dyn Fabric, DeviceError> {
     let missing = || CommError(format!("{} is not connected to other devices", device.names().name));
     device.fabric().ok_or_else(|| missing().into())
 }
 
-/// [`order`], and waits for the pixels.
+/// [`order`] that also waits for the pixels.
 ///
 /// # Errors
 /// If the device or another rank fails.
@@ -97,9 +73,9 @@ pub fn redistribute(
     order(device, comm, movement, source, (memory, geometry))?.finish(device, memory)
 }
 
-/// Starts to bring every rank the pixels it needs from the ranks that have them, on the devices.
-/// This rank's pixels are in `source`; those that it needs go to `target`. Without a source, both
-/// are in the target, and do not overlap.
+/// Starts to bring every rank the pixels it needs from the devices of the ranks that have them. This rank's pixels are
+/// in `source`, and the pixels that it needs go to `target`. Without a source both are in the target, and do not
+/// overlap.
 ///
 /// # Errors
 /// If the device or another rank fails.
@@ -113,7 +89,7 @@ pub fn order(
     let me = comm.rank();
     let (target, geometry) = target;
     let given = source.map_or(geometry, |(_, g)| g);
-    // Blocks: the source if separate, the target, the packed messages.
+    // Blocks: the source if it is separate, the target, the packed messages.
     let (target_block, staging_block) = if source.is_some() { (1, 2) } else { (0, 1) };
     let mut staging = MessageStaging::default();
     let mut local = Vec::new();
@@ -158,7 +134,7 @@ pub fn order(
         }
     }
     let mut block = device.allocate(staging.bytes)?;
-    // Given pixels are always in the first block.
+    // Pixels of this rank are always in the first block.
     let copy = |from, to, pieces: Vec<StridedCopy>| (!pieces.is_empty()).then_some(BlockCopy { from, to, pieces });
     let work = Exchange {
         before: copy(0, staging_block, staging.pack).into_iter().collect(),
@@ -218,7 +194,7 @@ mod tests {
         for (ranks, channels) in [(1, 2), (2, 1), (4, 3)] {
             ThreadComm::run(ranks, |comm| {
                 let (device, _) = connected(&comm);
-                // Each rank needs columns 1..4 of the whole image turned by its rank.
+                // Each rank needs columns 1..4 of the whole image, cyclically shifted by its rank.
                 let m = movement(&strips(ranks), channels, |r| {
                     let whole = required_pixels(Window::new(r.cast_signed(), r.cast_signed() + 12), HEIGHT, WIDTH);
                     whole.into_iter().map(|n| RequiredPixels { left: 1, right: 4, ..n }).collect()

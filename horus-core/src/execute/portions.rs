@@ -1,4 +1,4 @@
-//! Results of lanes: the strips handed over by the lanes, assembled on their shared host.
+//! Results of several devices: their strips, assembled on their shared host.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::sequential_output::SequentialOutput;
 use crate::host::workers::Workers;
 
-/// Contiguous bytes of a result, handed over by one lane.
+/// Contiguous bytes of a result that one device delivers.
 pub struct Portion {
     /// Offset in the whole result.
     pub at: usize,
@@ -28,7 +28,7 @@ pub enum PortionOrigin {
 }
 
 impl Portion {
-    /// Waits for the bytes and writes them to `target`, whose size they have.
+    /// Waits for the bytes and writes them to `target`, which has their size.
     fn write(self, target: &mut SequentialOutput<'_>, workers: &Workers) -> Result<(), DeviceError> {
         match self.from {
             PortionOrigin::OnHost(buffer, from) => {
@@ -40,8 +40,8 @@ impl Portion {
     }
 }
 
-/// A result of `total` bytes assembled from the portions of all lanes. If it needs its own memory,
-/// that comes from `pool`.
+/// Assembles a result of `total` bytes from the portions of all devices. If it needs its own memory, `pool` provides
+/// it.
 ///
 /// # Errors
 /// [`DeviceError::Internal`] if the portions do not cover the whole.
@@ -69,12 +69,12 @@ pub fn assembled(mut lanes: Vec<Vec<Portion>>, total: usize, pool: &Arc<Pool>) -
     Ok(Delivered::InFlight(Box::new(Assembled::new(lanes, pool))))
 }
 
-/// Portions of all lanes with one target.
+/// Portions of all devices with one target.
 struct Assembled {
     lanes: Vec<Vec<Portion>>,
     total: usize,
     pool: Arc<Pool>,
-    /// Memory made for it in advance.
+    /// Memory that was allocated for it in advance.
     room: Mutex<Option<HostBuffer>>,
 }
 
@@ -88,13 +88,13 @@ impl Assembled {
     fn write_in(self, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
         let written = self.write(&mut SequentialOutput::in_buffer(target), workers);
         if written.is_err() && target.adopted().is_some() {
-            // A device that has failed may still write to the buffer: it is leaked.
+            // A device that has failed may still write to the buffer, so it is leaked.
             std::mem::forget(target.clone());
         }
         written
     }
 
-    /// Writes all portions, those of different lanes concurrently.
+    /// Writes all portions, different devices concurrently.
     fn write(self, target: &mut SequentialOutput<'_>, workers: &Workers) -> Result<(), DeviceError> {
         let lanes = self.lanes.into_iter().enumerate();
         let mut portions: Vec<(usize, Portion)> =

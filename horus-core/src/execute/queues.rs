@@ -1,5 +1,4 @@
-//! Copies between host and device, in bands, concurrent with launches: started here, and waited for
-//! where a step says so.
+//! Copies between host and device, in bands, concurrent with launches. They are started here, and steps wait for them.
 
 use std::collections::VecDeque;
 
@@ -16,11 +15,11 @@ use crate::plan::movement::with_room;
 use crate::plan::state::{Halo, ImageState, Placement, Residency};
 use crate::shape::Window;
 
-/// Uploads in progress, in the order in which they were started, with their steps.
+/// Uploads in progress with their steps, in the order of their starts.
 #[derive(Default)]
 pub(super) struct StartedUploads(VecDeque<(usize, NodeId, Ticket)>);
 
-/// The bytes of a band of a buffer: one range if possible, else one per plane.
+/// Bytes of a band of a buffer: one range if possible, otherwise one for each plane.
 fn bytes(geometry: Geometry, band: Band) -> Vec<std::ops::Range<usize>> {
     let rows = band.of(geometry.window);
     if band.is_whole() {
@@ -85,8 +84,8 @@ impl<'a> PlanExecution<'a> {
         Ok(())
     }
 
-    /// Waits for steps of other queues: later calls see their effects. Only uploads need it. Copies
-    /// to the host are ordered after all launches so far.
+    /// Waits for steps of other queues, so that later calls see their effects. Only uploads need this, because copies
+    /// to the host are ordered after all launches before them.
     pub(super) fn wait_for(&mut self, steps: &[usize]) -> Result<()> {
         let Some(last) = steps.iter().max() else { return Ok(()) };
         while self.uploads.0.front().is_some_and(|(step, ..)| step <= last) {
@@ -103,8 +102,8 @@ impl<'a> PlanExecution<'a> {
         Ok(())
     }
 
-    /// After a failure of a lane: waits for uploads in progress, and drops incomplete ones. Images
-    /// of which strips were to be uploaded are restored on the host.
+    /// Waits for uploads in progress after a failure of a device, and drops incomplete uploads. Images whose strips
+    /// were to be uploaded are restored on the host.
     pub(super) fn settle_uploads(&mut self) {
         let under_way: Vec<NodeId> = self.uploads.0.iter().map(|(_, n, _)| *n).collect();
         let arrived = self.finish_uploads().is_ok();
@@ -128,8 +127,8 @@ impl<'a> PlanExecution<'a> {
         arrived.map_err(self.failed(self.label("upload", n)))
     }
 
-    /// The bytes that this lane hands over of a result: ranges in memory of geometry `held`, and
-    /// offsets in the whole.
+    /// Bytes of a result that this device delivers: ranges in memory of geometry `held`, and offsets in the whole
+    /// result.
     pub(super) fn handed_over(&self, n: NodeId, held: Geometry) -> Vec<(std::ops::Range<usize>, usize)> {
         let rows = self.plan.hands_over(n, self.rank());
         let whole = Geometry { window: Window::whole(held.shape.height), ..held };
@@ -141,7 +140,7 @@ impl<'a> PlanExecution<'a> {
         bytes.filter(|(bytes, _)| !bytes.is_empty()).collect()
     }
 
-    /// Sends a band of this lane's portion.
+    /// Sends a band of this device's portion.
     fn send_portions(&mut self, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("download", n);
         let (device, pool, sending) = (self.cx.device, self.cx.pool, self.cx.sending);
@@ -165,7 +164,7 @@ impl<'a> PlanExecution<'a> {
                         begun.map_err(failed)?
                     }
                 };
-                // All planes of an image on one lane are one portion.
+                // All planes of an image that is whole on one device are one portion.
                 let planes = if len == geometry.bytes() { 0..geometry.shape.planes() } else { number..number + 1 };
                 let pieces = planes.map(|c| geometry.row_bytes(c, band.of(rows))).filter(|bytes| !bytes.is_empty());
                 download.add(memory, &pieces.collect::<Vec<_>>()).map_err(failed)?;
@@ -229,5 +228,5 @@ impl<'a> PlanExecution<'a> {
     }
 }
 
-/// Results whose first bands were sent, by image and number of the portion.
+/// Results whose first bands were sent, by image and index of the portion.
 pub(super) type PartialDownloads<'a> = std::collections::HashMap<(NodeId, usize), Box<dyn Download + 'a>>;

@@ -11,13 +11,13 @@ use crate::shape::Window;
 /// Runs of bytes at equal distances in one block of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteRuns {
-    /// Start of the first.
+    /// Start of the first run.
     pub(crate) at: usize,
-    /// Length of each.
+    /// Length of each run.
     pub(crate) bytes: usize,
     /// Number of runs.
     pub(crate) rows: usize,
-    /// Distance between their starts.
+    /// Distance between the starts of runs.
     pub(crate) stride: usize,
 }
 
@@ -27,20 +27,20 @@ impl ByteRuns {
         self.bytes * self.rows
     }
 
-    /// Bytes from the start of the first to the end of the last.
+    /// Bytes from the start of the first run to the end of the last.
     pub(crate) fn extent(self) -> usize {
         (self.rows - 1) * self.stride + self.bytes
     }
 
-    /// Returns `true` if they are contiguous.
+    /// Returns `true` if the runs are contiguous.
     pub(crate) fn together(self) -> bool {
         self.rows == 1 || self.bytes == self.stride
     }
 }
 
-/// The bytes exchanged with one rank, in the order of the messages.
+/// Bytes exchanged with one rank, in the order of the messages.
 pub(crate) struct Route {
-    /// The other rank; this one for its own pixels.
+    /// The other rank, or this one for its own pixels.
     pub(crate) rank: usize,
     /// Bytes to send, in the given block.
     pub(crate) out: Vec<ByteRuns>,
@@ -48,8 +48,8 @@ pub(crate) struct Route {
     pub(crate) into: Vec<ByteRuns>,
 }
 
-/// The routes between rank `me`, which has pixels in a block of geometry `given` and wants others
-/// in one of geometry `wanted`, and each rank.
+/// Routes between rank `me` and each rank. `me` has pixels in a block of geometry `given`, and needs others in a block
+/// of geometry `wanted`.
 pub(crate) fn routes(
     movement: &Movement,
     me: usize,
@@ -64,7 +64,7 @@ pub(crate) fn routes(
     })
 }
 
-/// The runs of the pixels of `needs`: row `row(need)` of each need and below.
+/// Runs of the pixels of `needs`, each from row `row(need)` on.
 fn runs(
     needs: &[RequiredPixels],
     size: RowSize,
@@ -80,14 +80,13 @@ fn runs(
     some.flat_map(|n| (0..size.planes).map(move |c| of(n, c))).collect()
 }
 
-/// The runs of the rows of `wanted` in a block of geometry `given` of the same image, and in their
-/// own.
+/// Runs of the rows of `wanted` in a block of geometry `given` of the same image, and in their own block.
 pub(crate) fn rows(given: Geometry, wanted: Geometry) -> (Vec<ByteRuns>, Vec<ByteRuns>) {
     some_rows(given, wanted, wanted.window)
 }
 
-/// The runs of rows `window` in two blocks of the same image that hold them: in `given` those
-/// beyond its edges are taken periodically.
+/// Runs of the rows `window` in two blocks of the same image that contain them. In `given`, rows beyond the edges wrap
+/// around.
 pub(crate) fn some_rows(given: Geometry, wanted: Geometry, window: Window) -> (Vec<ByteRuns>, Vec<ByteRuns>) {
     let Geometry { shape, dtype, .. } = wanted;
     let size = RowSize { width: shape.width, pixel: shape.pixel_bytes(dtype), planes: shape.planes() };
@@ -95,12 +94,12 @@ pub(crate) fn some_rows(given: Geometry, wanted: Geometry, window: Window) -> (V
     (runs(&needs, size, given, |n| n.rows.start), runs(&needs, size, wanted, |n| n.at))
 }
 
-/// Bytes of all runs.
+/// Total bytes of all runs.
 pub(crate) fn total(runs: &[ByteRuns]) -> usize {
     runs.iter().map(|r| r.total()).sum()
 }
 
-/// The start of the single range that runs fill in their order, if they do.
+/// Start of the single range that the runs fill in their order; `None` if they do not.
 pub(crate) fn together(runs: &[ByteRuns]) -> Option<usize> {
     let first = runs.first()?.at;
     let mut end = first;
@@ -113,7 +112,7 @@ pub(crate) fn together(runs: &[ByteRuns]) -> Option<usize> {
     Some(first)
 }
 
-/// Equal runs, contiguous from byte `at`.
+/// Equal runs that are contiguous from byte `at`.
 pub(crate) fn in_turn(runs: &[ByteRuns], mut at: usize) -> Vec<ByteRuns> {
     let next = |r: &ByteRuns| {
         let from = at;
@@ -123,17 +122,17 @@ pub(crate) fn in_turn(runs: &[ByteRuns], mut at: usize) -> Vec<ByteRuns> {
     runs.iter().map(next).collect()
 }
 
-/// The copies from runs to a block where they are contiguous from byte `at`.
+/// Copies from runs to a block where they are contiguous from byte `at`.
 pub(crate) fn packed(runs: &[ByteRuns], at: usize) -> Vec<StridedCopy> {
     between(runs, &in_turn(runs, at))
 }
 
-/// The copies to runs from a block where they are contiguous from byte `at`.
+/// Copies to runs from a block where they are contiguous from byte `at`.
 pub(crate) fn unpacked(runs: &[ByteRuns], at: usize) -> Vec<StridedCopy> {
     between(&in_turn(runs, at), runs)
 }
 
-/// The copies of runs to equal runs elsewhere.
+/// Copies from runs to equal runs in another block.
 pub(crate) fn between(from: &[ByteRuns], to: &[ByteRuns]) -> Vec<StridedCopy> {
     let piece = |(from, to): (&ByteRuns, &ByteRuns)| {
         debug_assert_eq!((from.bytes, from.rows), (to.bytes, to.rows), "what is needed is what is given");

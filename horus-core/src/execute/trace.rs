@@ -1,11 +1,9 @@
-//! Times of the steps of each plan, on the host and on the device, beside the predicted ones: in
-//! total, and step by step in the format of Chrome's trace viewer and Perfetto (`rows`).
+//! Times of the steps of each plan, on the host and on the device, and their predictions: in total, and step by step in
+//! the format of Chrome's trace viewer and Perfetto (`rows`).
 //!
-//! Timed calls have a label on their thread (`device/recording.rs`); a device records the span of
-//! their work, and `Device::recorded` returns it in the host's time (on a GPU by events in the
-//! streams, `horus-cuda/src/clock.rs`). A trace has a process for each rank and one for the
-//! predictions, with a row for each queue. `Times` partitions the host's time; `Parts` is the busy
-//! time of each part of the machine, and parts overlap.
+//! Timed calls have a label on their thread (`horus-host/src/device/recording.rs`). A device records the span of their
+//! work and returns it in the host's time; a GPU uses events in its streams (`horus-cuda/src/clock.rs`). [`Times`]
+//! partitions the host's time. [`BusyTimes`] has the busy time of each part of the machine, and parts overlap.
 
 mod rows;
 
@@ -21,17 +19,15 @@ use crate::plan::{Action, Activity, BusyTimes, Plan, Queue};
 
 pub use self::rows::json;
 
-/// The host's time during evaluations, by activity: each moment counts once, so that the sum is the
-/// duration of evaluations.
+/// Time of the host in evaluations, by activity. Each moment counts once, so the sum is the duration of evaluations.
 ///
-/// A device works asynchronously. Of copies concurrent with kernels, `upload` and `download`
-/// contain the time to start them, and the time during which the host waited for nothing else; the
-/// rest is hidden in `kernels`, the time until kernels were built and launched and the device had
-/// finished all work before the results. [`Session::measured`](crate::session::Session::measured)
-/// returns the busy time of each part of the machine.
+/// A device works asynchronously. For copies that are concurrent with kernels, `upload` and `download` contain the time
+/// to start them, and the time in which the host waited for nothing else. The rest is hidden in `kernels`: the time
+/// until kernels were built and launched and the device had finished all work before the results.
+/// [`Session::measured`](crate::session::Session::measured) returns the busy time of each part of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Choosing and opening a device, where that was deferred until the first evaluation.
+    /// Choosing and opening a device that was deferred until the first evaluation.
     pub start: Duration,
     /// Optimising and planning.
     pub planning: Duration,
@@ -41,7 +37,7 @@ pub struct Times {
     pub kernels: Duration,
     /// Copies from device to host, as far as the host waited for them.
     pub download: Duration,
-    /// Transfers between ranks: all of those through the host, the start of those between devices.
+    /// Transfers between ranks: all time of transfers through the host, the start of transfers between devices.
     pub communication: Duration,
     /// Everything else: returning results, freeing memory.
     pub rest: Duration,
@@ -59,16 +55,16 @@ impl Times {
         self.rest += *rest;
     }
 
-    /// The sum.
+    /// Sum of all activities.
     pub fn total(&self) -> Duration {
         self.start + self.planning + self.upload + self.kernels + self.download + self.communication + self.rest
     }
 }
 
-/// Most steps that are kept; the older half of them goes first.
+/// Maximum number of recorded steps; the older half is dropped first.
 const MOST_EVENTS: usize = 1 << 18;
 
-/// A recording of steps. The host's times are always added up; the device's, and single steps, on
+/// A recording of steps. The host's times are always added up. The device's times, and single steps, are recorded on
 /// request.
 #[derive(Debug)]
 pub struct Trace {
@@ -76,7 +72,7 @@ pub struct Trace {
     epoch: Instant,
     rank: usize,
     events: Option<Vec<TraceEvent>>,
-    /// The device's labelled calls, if their times are requested.
+    /// Labelled calls of the device, if their times are requested.
     calls: Option<HashMap<WorkLabel, LabelledCall>>,
     measured: BusyTimes,
 }
@@ -103,7 +99,7 @@ impl Trace {
         self
     }
 
-    /// Adds the predictions for a plan that begins at `start`. Predictions are those of rank 0.
+    /// Adds the predictions for a plan that begins at `start`. They are made for rank 0.
     pub fn predicted(&mut self, start: Instant, plan: &Plan) {
         if self.rank > 0 || self.events.is_none() {
             return;
@@ -118,7 +114,7 @@ impl Trace {
         }
     }
 
-    /// A label for a step's device calls, if their times are requested.
+    /// Returns a label for a step's device calls, if their times are requested.
     pub fn label(&mut self, action: &Action, plan: &Plan) -> Option<WorkLabel> {
         let name = if self.is_on() { describe(plan, action) } else { String::new() };
         let call = LabelledCall { name, activity: action.activity(), sent: None };
@@ -127,8 +123,7 @@ impl Trace {
         Some(label)
     }
 
-    /// Adds a step that began at `start` and ends now, under its label, with its messages to other
-    /// ranks.
+    /// Adds a step that began at `start` and ends now, under its label, with its messages to other ranks.
     pub fn add(&mut self, start: Instant, action: &Action, plan: &Plan, label: Option<WorkLabel>, sent: Load) {
         let (end, activity) = (Instant::now(), action.activity());
         let took = end - start;
@@ -224,8 +219,8 @@ impl Trace {
         self.span(start, "copy", "bring a result");
     }
 
-    /// Adds a copy of the program's pixels to the device, which began at `start` and lasted `took`,
-    /// under its label. It belongs to no plan.
+    /// Adds a copy of the program's pixels to the device, which began at `start` and lasted `took`, under its label.
+    /// The copy belongs to no plan.
     pub fn taken(&mut self, start: Instant, took: Duration, label: WorkLabel) {
         self.times.upload += took;
         if let Some(calls) = &mut self.calls {
@@ -234,7 +229,7 @@ impl Trace {
         self.until(start, start + took, "copy", "take pixels");
     }
 
-    /// The times so far.
+    /// Times so far.
     pub fn times(&self) -> Times {
         self.times
     }
@@ -256,7 +251,7 @@ impl Trace {
         }
     }
 
-    /// An event of the host's thread.
+    /// Event of the host's thread.
     fn event(&self, start: Instant, end: Instant, cat: &'static str, name: String) -> TraceEvent {
         // Times before the start of the trace are negative.
         let micros = |t: Instant| match t.checked_duration_since(self.epoch) {
@@ -269,7 +264,7 @@ impl Trace {
 
     fn push(&mut self, event: TraceEvent) {
         if let Some(events) = &mut self.events {
-            // A session may live as long as a service does.
+            // A session may live as long as a service.
             if events.len() >= MOST_EVENTS {
                 events.drain(..MOST_EVENTS / 2);
             }
@@ -277,12 +272,12 @@ impl Trace {
         }
     }
 
-    /// Returns `true` if single steps are kept.
+    /// Returns `true` if single steps are recorded.
     pub fn is_on(&self) -> bool {
         self.events.is_some()
     }
 
-    /// Returns `true` if steps are told apart: kept, or measured on the device.
+    /// Returns `true` if steps are distinguished: recorded, or measured on the device.
     pub(super) fn tells_steps(&self) -> bool {
         self.is_on() || self.is_measuring()
     }
@@ -299,7 +294,7 @@ impl Trace {
         if let (Some(calls), Some(others)) = (&mut self.calls, &mut other.calls) {
             calls.extend(others.drain());
         }
-        // Each has its own origin.
+        // Each trace has its own origin.
         let earlier = self.epoch.saturating_duration_since(other.epoch).as_secs_f64();
         let later = (other.epoch.saturating_duration_since(self.epoch).as_secs_f64() - earlier) * 1e6;
         if let (Some(events), Some(others)) = (&mut self.events, &mut other.events) {
@@ -307,13 +302,13 @@ impl Trace {
         }
     }
 
-    /// This rank's events as JSON, separated by commas.
+    /// Events of this rank as JSON, separated by commas.
     pub fn json_events(&self) -> String {
         self.events.as_ref().map(|events| rows::json_events(self.rank, events)).unwrap_or_default()
     }
 }
 
-/// The text of a step in a line.
+/// Text of a step in one line.
 fn describe(plan: &Plan, action: &Action) -> String {
     plan.describe(action).split_whitespace().collect::<Vec<_>>().join(" ")
 }

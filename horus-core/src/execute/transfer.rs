@@ -1,10 +1,8 @@
-//! Moving pixels between ranks through the host: every scatter, gather, exchange and footprint is
-//! one redistribution.
+//! Transfers between ranks through the host: every scatter, gather, exchange and footprint is one redistribution.
 //!
-//! A [`Movement`] lists senders, receivers and pixels; there is one message per pair of ranks.
-//! [`redistribute`] sends a message whose pixels are contiguous in host memory from there, and
-//! receives one there; any other is packed and unpacked, and so are all of a non-blocking exchange
-//! ([`order`]).
+//! A [`Movement`] lists senders, receivers and pixels. There is one message per pair of ranks. [`redistribute`] sends
+//! contiguous pixels from their place in host memory, and receives them there. Other messages are packed and unpacked,
+//! and so are all messages of a non-blocking exchange ([`order`]).
 
 use std::sync::Arc;
 
@@ -19,20 +17,20 @@ use crate::plan::movement::{Load, Movement};
 /// Host resources of a transfer.
 #[derive(Clone, Copy)]
 pub struct HostResources<'a> {
-    /// The threads that copy.
+    /// Threads that copy.
     pub workers: &'a Workers,
-    /// The pool for messages.
+    /// Pool for messages.
     pub pool: &'a Arc<Pool>,
 }
 
-/// The pixels of a rank.
+/// Pixels of a rank.
 #[derive(Clone, Copy)]
 pub enum RankPixels<'a> {
     /// Host memory.
     Host(&'a [u8]),
     /// A device's own memory.
     Device(&'a dyn Device, &'a Memory),
-    /// None.
+    /// No pixels.
     Nowhere,
 }
 
@@ -64,7 +62,7 @@ impl RankPixels<'_> {
         Ok(())
     }
 
-    /// A message of runs, contiguous.
+    /// Packs runs to a contiguous message.
     fn packed(
         self,
         HostResources { workers, pool }: HostResources<'_>,
@@ -105,9 +103,9 @@ impl Destination<'_> {
     }
 }
 
-/// Brings every rank the pixels it needs from the ranks that have them, into host memory apart from
-/// what they have. This rank's pixels are in `source`, those that it needs go to `target`. Returns
-/// the messages sent.
+/// Brings every rank the pixels it needs from the ranks that have them, into host memory that does not overlap with
+/// their source. This rank's pixels are in `source`, and the pixels that it needs go to `target`. Returns the messages
+/// sent.
 ///
 /// # Errors
 /// If communication or the device fails.
@@ -173,7 +171,7 @@ impl<'a> OutgoingMessage<'a> {
     }
 }
 
-/// The parts of `target`, given as start, length and source rank; they do not overlap.
+/// Disjoint parts of `target`, given as start, length and source rank.
 fn parts(mut target: &mut [u8], mut ranges: Vec<(usize, usize, usize)>) -> Vec<(usize, &mut [u8])> {
     ranges.sort_unstable();
     let mut begin = 0;
@@ -186,20 +184,20 @@ fn parts(mut target: &mut [u8], mut ranges: Vec<(usize, usize, usize)>) -> Vec<(
     parts
 }
 
-/// Pixels in flight from other ranks.
+/// Pixels in transfer from other ranks.
 pub struct HostTransfer<'a> {
     begun: Box<dyn PendingExchange + 'a>,
-    /// This rank's own pixels, if needed.
+    /// This rank's own pixels, if it needs them.
     own: Option<Parcel>,
-    /// Targets of each rank's pixels.
+    /// Targets of the pixels of each rank.
     into: Vec<Vec<ByteRuns>>,
     /// Messages sent by this rank.
     pub sent: Load,
 }
 
-/// Starts to bring every rank the pixels it needs from the ranks that have them, in one block: this
-/// rank's pixels are in `source`, and those that it needs are stored there on arrival. Sent pixels
-/// have been read when this returns.
+/// Starts to bring every rank the pixels it needs from the ranks that have them, in one block. This rank's pixels are
+/// in `source`, and the pixels that it needs are stored there on arrival. Pixels to be sent have been read when this
+/// returns.
 ///
 /// # Errors
 /// If communication or the device fails.

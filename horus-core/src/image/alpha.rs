@@ -1,7 +1,8 @@
-//! Pictures with alpha: what mixes neighbours weighs their colours by it.
+//! Operations that mix neighbours in pictures with alpha: colours are weighted by alpha.
 //!
-//! A transparent pixel has a colour that nobody sees. Where neighbours are mixed it must not count, so colours are multiplied by
-//! alpha before, and divided by the alpha of the result after. Colours that are stored multiplied are mixed as they are.
+//! The colour of a transparent pixel must not count when neighbours are mixed. Colours are
+//! therefore multiplied by alpha before, and divided by the alpha of the result afterwards. Colours
+//! that are stored multiplied by alpha are mixed unchanged.
 
 use super::Image;
 use crate::dtype::{Element, Pixel};
@@ -15,12 +16,12 @@ pub(super) trait Mixing {
     /// The type of the result.
     type Of<P: Pixel>: Pixel;
 
-    /// The result for an image of any channels. `beyond` tells the constant that is read or stored beyond the edge, from the one that was
-    /// asked for.
+    /// The result for an image with any channels. `beyond` maps the requested constant beyond the
+    /// edge to the constant to use.
     fn of<P: Pixel>(&self, image: &Image<P>, beyond: fn(f64) -> f64) -> Image<Self::Of<P>>;
 }
 
-/// The border mode with another constant.
+/// The border mode with its constant mapped by `beyond`.
 pub(super) fn border_beyond(border: Border, beyond: fn(f64) -> f64) -> Border {
     match border {
         Border::Constant(value) => Border::Constant(beyond(value)),
@@ -28,7 +29,7 @@ pub(super) fn border_beyond(border: Border, beyond: fn(f64) -> f64) -> Border {
     }
 }
 
-/// The edge with another constant.
+/// The edge with its constant mapped by `beyond`.
 pub(super) fn edge_beyond(edge: WarpEdge, beyond: fn(f64) -> f64) -> WarpEdge {
     match edge {
         WarpEdge::Border(border) => WarpEdge::Border(border_beyond(border, beyond)),
@@ -37,8 +38,9 @@ pub(super) fn edge_beyond(edge: WarpEdge, beyond: fn(f64) -> f64) -> WarpEdge {
 }
 
 impl<T: Pixel> Image<T> {
-    /// The result of an operation that mixes neighbours; of a picture whose colours are not multiplied by its alpha, of weighed colours.
-    /// Where nothing is seen colours are 0.
+    /// The result of an operation that mixes neighbours. If the colours of the picture are not
+    /// multiplied by alpha, they are weighted by it; where the result is transparent, colours are
+    /// 0.
     #[track_caller]
     pub(super) fn by_alpha<M: Mixing>(&self, how: &M) -> Image<M::Of<T>> {
         let plain = how.of(self, |value| value);
@@ -46,7 +48,7 @@ impl<T: Pixel> Image<T> {
         if alpha != Some(Alpha::Unassociated) || self.channels() < 2 {
             return plain;
         }
-        // Products of numbers of 16 bits are whole in f64, as sums of few of them.
+        // Products of 16-bit integers, and sums of a few of them, are exact in f64.
         match T::TAG.size() {
             1 => self.weighed::<f32, M>(how, plain),
             _ if T::TAG == f32::TAG => self.weighed::<f32, M>(how, plain),
@@ -54,7 +56,7 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// The weighed result in the place of the plain one, computed in type `W`.
+    /// The weighted result that replaces `plain`, computed in type `W`.
     #[track_caller]
     fn weighed<W: Pixel, M: Mixing>(&self, how: &M, plain: Image<M::Of<T>>) -> Image<M::Of<T>> {
         let channels = self.unstack(Axis::Channels);
@@ -62,7 +64,7 @@ impl<T: Pixel> Image<T> {
         let (weight, nothing) = (alpha.convert::<W>(), W::from_f64(0.0));
         let total = how.of(&weight, |value| value);
         let seen = total.gt(<M::Of<W> as Pixel>::from_f64(0.0));
-        // Products with a colour that is no number are no number either.
+        // A product with a NaN colour is NaN.
         let there = weight.gt(nothing);
         let mix = |colour: &Image<T>| {
             let weighed = there.select(colour.convert::<W>() * &weight, nothing);
@@ -72,7 +74,7 @@ impl<T: Pixel> Image<T> {
         let mut parts: Vec<Image<M::Of<T>>> = colours.iter().map(mix).collect();
         parts.push(plain.channel(plain.channels() - 1));
         let mut found = Image::stack(self.session(), &parts, Axis::Channels);
-        // All that is known of the plain result is true of this one.
+        // The attributes of the plain result apply to this one.
         found.handle.attributes.clone_from(&plain.handle().attributes);
         found
     }

@@ -1,11 +1,10 @@
-//! Operands of pixel operations: images, scalars, reductions, one value per channel; and
+//! Operands of pixel operations (images, scalars, reductions, one value per channel) and
 //! broadcasting.
 //!
-//! Broadcasting (`image/argument.rs`) needs no operation of its own. One channel combined with
-//! several is `Op::Planes` with several planes, each of which reads the one; a row, a column or a
-//! pixel (as a reduction is) is repeated by `Op::Warp` with a step of 0 along that axis, nearest.
-//! Fusion makes both leaves of the pixel operation that reads them, so that nothing repeated is
-//! stored.
+//! Broadcasting has no operation of its own. `Op::Planes` repeats a channel: all planes of the
+//! result read the same one. `Op::Warp` with a step of 0 along an axis repeats a row, a column or a
+//! pixel (a reduction is a pixel). Both fuse into the pixel operation that reads them, so repeated
+//! pixels are not stored.
 
 use super::{Image, Value, record, record_as};
 use crate::dtype::{Element, Pixel, Scalar};
@@ -22,11 +21,12 @@ mod sealed {
     pub trait SealedArgument<T> {}
 }
 
-/// The second operand of a pixel operation on an [`Image<T>`]: an image of type `T`, owned or borrowed; a scalar; a
-/// reduction ([`Value`]), which need not be evaluated before; or an array of one value per channel. Sealed.
+/// The second operand of a pixel operation on an [`Image<T>`]: an image of type `T` (owned or
+/// borrowed), a scalar, a reduction ([`Value`]), which need not be evaluated first, or an array of
+/// one value per channel. Sealed.
 ///
-/// Extents of 1 broadcast: one channel combines with many, a row or a column with an image, an image or one value for each
-/// level with a volume.
+/// Axes of length 1 broadcast: one channel combines with many, a row or a column with an image, an
+/// image or one value per level with a volume.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -50,7 +50,7 @@ pub trait Argument<T: Pixel>: sealed::SealedArgument<T> {
     fn term(self) -> ArgumentTerm;
 }
 
-/// An operand, its type forgotten.
+/// An operand without its type.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct ArgumentTerm(OperandKind);
@@ -154,7 +154,7 @@ impl ArgumentTerm {
         }
     }
 
-    /// The extent; of an array only the channels are known.
+    /// The shape. For an array only the channels are known.
     fn shape(&self) -> Option<Shape> {
         match &self.0 {
             OperandKind::Image(handle) => Some(handle.shape),
@@ -164,7 +164,8 @@ impl ArgumentTerm {
     }
 }
 
-/// Records a pixel operation on `terms`, one of which is an image, repeating extents of 1.
+/// Records a pixel operation on `terms`, at least one of which is an image; axes of length 1 are
+/// repeated.
 pub(super) fn pixel<R: Element, const N: usize>(op: PixelOp, terms: [ArgumentTerm; N], site: Site) -> Image<R> {
     let name = op.info().name;
     let mut images = terms.iter().filter_map(ArgumentTerm::handle);
@@ -234,7 +235,7 @@ fn channels(session: &Session, values: &[Scalar], site: Site) -> Handle {
     record_as(session, Op::from(Merge), &planes.iter().collect::<Vec<_>>(), shape, dtype, site)
 }
 
-/// The image with its extents of 1 repeated up to `shape`.
+/// The image with its axes of length 1 repeated up to `shape`.
 fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
     let (from, dtype) = (image.shape, image.dtype);
     if from == shape {
@@ -263,7 +264,7 @@ fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
 }
 
 impl<T: Pixel> Image<T> {
-    /// A pixel operation with this image first and `other` second.
+    /// Records a pixel operation with this image first and `other` second.
     pub(super) fn with<R: Element>(&self, op: PixelOp, other: impl Argument<T>, site: Site) -> Image<R> {
         pixel(op, [ArgumentTerm::image(self), other.term()], site)
     }

@@ -1,4 +1,4 @@
-//! Images as arrays of ndarray.
+//! Conversion of images to arrays of ndarray.
 
 use ndarray::{Array, Array3, Array4, Axis, Dimension, Ix2, Ix3, Ix4, IxDyn};
 
@@ -7,7 +7,8 @@ use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
 use crate::shape::Shape;
 
-/// Numbers of axes that [`Image::to_array`] has: `Ix2`, `Ix3`, `Ix4` and `IxDyn` of ndarray.
+/// The numbers of axes that [`Image::to_array`] supports: `Ix2`, `Ix3`, `Ix4` and `IxDyn` of
+/// ndarray.
 pub trait ArrayAxes: Dimension + sealed::SealedAxes {
     /// The pixels as an array of these axes.
     #[doc(hidden)]
@@ -15,7 +16,7 @@ pub trait ArrayAxes: Dimension + sealed::SealedAxes {
 }
 
 mod sealed {
-    /// Nobody else implements it.
+    /// Prevents implementations elsewhere.
     pub trait SealedAxes {}
 
     impl SealedAxes for ndarray::Ix2 {}
@@ -64,16 +65,17 @@ impl ArrayAxes for IxDyn {
 
 /// Reading pixels back as arrays.
 impl<T: Element> Image<T> {
-    /// The pixels as an array of the axes that the program asks for, by the type of the array or as a parameter:
+    /// Returns the pixels as an array. Its number of axes is given by the type of the result or by
+    /// a type parameter:
     ///
     /// | | axes |
     /// | --- | --- |
     /// | `Array2`, `Ix2` | height, width; of one channel and one level |
     /// | `Array3`, `Ix3` | height, width, channels; of one level |
     /// | `Array4`, `Ix4` | depth, height, width, channels |
-    /// | `ArrayD`, `IxDyn` | as few as [`Image::from_volume_array`] takes: height and width of one channel and one level, depth, height and width of one channel, else all four |
+    /// | `ArrayD`, `IxDyn` | height, width for one channel and one level; depth, height, width for one channel; else all four |
     ///
-    /// Depth, height and width of a volume of one channel are [`Image::to_volume_array`].
+    /// [`Image::to_volume_array`] returns depth, height and width of a volume of one channel.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -98,8 +100,8 @@ impl<T: Element> Image<T> {
         D::array(self, Call::of("to_array"))
     }
 
-    /// The pixels of a volume or an image of one channel, of shape `(depth, height, width)`: the
-    /// form that [`Image::from_volume_array`] accepts.
+    /// Returns the pixels of a volume or an image of one channel as an array of shape
+    /// `(depth, height, width)`, which [`Image::from_volume_array`] accepts.
     ///
     /// # Errors
     /// If there are several channels, or as [`Image::to_vec`].
@@ -129,7 +131,7 @@ impl<T: Element> Image<T> {
         Ok(array.expect("a fetched image fills its shape"))
     }
 
-    /// Fails if this is a volume, for which the result of `op` has no place.
+    /// Fails if this is a volume, which the result cannot hold.
     fn one_level(&self, call: Call) -> Result<()> {
         self.look()?;
         if self.depth() == 1 {

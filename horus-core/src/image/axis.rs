@@ -1,4 +1,4 @@
-//! Reductions along axes, and of several images pixel by pixel.
+//! Reductions along axes, and reductions of several images pixel by pixel.
 
 use crate::ops::{Running, RunningDepth, Transpose};
 use std::borrow::Borrow;
@@ -15,7 +15,7 @@ use crate::ops::reduce::{Fold, RowReduce};
 use crate::session::Session;
 use crate::shape::{Axis, Shape};
 
-/// The axes of an operation: one, or several in any order, as an array or collected.
+/// The axes of an operation: one, or several in any order (an array or collected).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Axes {
     columns: bool,
@@ -68,8 +68,8 @@ impl FromIterator<Axis> for Axes {
     }
 }
 
-/// The pixels of a statistic: see [`Image::over`]. Axes ([`Axis`], or an array of several) and
-/// masks (`Image<bool>`).
+/// Selects the pixels of a statistic: axes ([`Axis`], or an array of several) or a mask
+/// (`Image<bool>`). See [`Image::over`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` selects no pixels",
     label = "neither axes nor a mask",
@@ -93,10 +93,10 @@ impl<T: Pixel, A: Into<Axes>> Grouping<T> for A {
 }
 
 impl<T: Pixel> Image<T> {
-    /// Selects the pixels of a statistic: [those along axes](Over), which yield an image, or [those
-    /// of a mask](super::Inside), which yield a number. For parts of an image see [`Image::tiles`],
-    /// [`Image::windows`] and [`Image::by_label`], for several images [`Image::of_all`]; statistics
-    /// of all pixels are [`Image::sum`], [`Image::mean`] and others.
+    /// Selects the pixels of a statistic: the pixels [along axes](Over), which yields an image, or
+    /// [under a mask](super::Inside), which yields a number. For regions of an image see
+    /// [`Image::tiles`], [`Image::windows`] and [`Image::by_label`]; for several images
+    /// [`Image::of_all`]; for all pixels [`Image::sum`], [`Image::mean`] and others.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -158,12 +158,12 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// Reduced along axes, one after the other. Extents of 1 stay unchanged.
+    /// Reduces along axes, one after the other. Axes of length 1 stay unchanged.
     fn along_all<R: Pixel>(&self, axes: Axes, how: RowReduce, site: Site) -> Image<R> {
         let mut rest = axes.in_order().peekable();
         let Some(first) = rest.next() else { return self.converted(site) };
         let mut reduced: Image<R> = if first == Axis::Columns && rest.next_if_eq(&Axis::Rows).is_some() {
-            // Sums of the rows of each plane, then of the row results.
+            // Each row of each plane is reduced, then the column of results.
             self.reduce_rows::<R>(how, site).turned(site).reduce_rows(how, site)
         } else {
             self.along(first, how, site)
@@ -186,7 +186,7 @@ impl<T: Pixel> Image<T> {
         (0..self.channels()).map(|c| plane(c).converted(site)).collect()
     }
 
-    /// Converted to another type, unless it has that type.
+    /// Converts to another type, unless the image has that type.
     pub(super) fn converted<R: Pixel>(&self, site: Site) -> Image<R> {
         match R::DTYPE == T::DTYPE {
             true => Image::from_handle(self.handle().clone()),
@@ -195,12 +195,14 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Pixels along axes: see [`Image::over`]. Each statistic but [`Over::cumsum`] is an image whose extent along the axes is 1, which
-/// broadcasts against the image: `&image - image.over(Axis::Rows).mean()` takes the mean of each column away. [`Axis::Rows`] and [`Axis::Columns`] together
-/// are planes; with [`Axis::Depth`] as well, all pixels of each channel.
+/// Pixels along axes: see [`Image::over`]. Each statistic except [`Over::cumsum`] is an image of
+/// length 1 along the axes, which broadcasts against the image:
+/// `&image - image.over(Axis::Rows).mean()` subtracts the mean of each column. [`Axis::Rows`] and
+/// [`Axis::Columns`] together reduce each plane; with [`Axis::Depth`] too, all pixels of each
+/// channel.
 ///
-/// Sums run in `f64`, in the [fixed order](Image::sum) of all reductions: along columns, then rows, in segments of 1024, then over
-/// channels and levels from the first to the last.
+/// Sums are computed in `f64`, in the [fixed order](Image::sum) of all reductions: along columns,
+/// then rows, in segments of 1024, then over channels and levels from the first to the last.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -227,8 +229,8 @@ impl<T: Pixel> Over<T> {
         self.image.along_all(self.axes, RowReduce::Sum, Location::caller())
     }
 
-    /// The mean: the sum, divided by the number of pixels, and rounded once to the type that linear filters yield: `f32`, of images of
-    /// `f64` that.
+    /// The mean: the sum divided by the number of pixels, rounded once to the type that linear
+    /// filters yield (`f64` for images of `f64`, else `f32`).
     #[track_caller]
     pub fn mean(&self) -> Image<T::Linear> {
         let site = Location::caller();
@@ -249,12 +251,12 @@ impl<T: Pixel> Over<T> {
         self.image.along_all(self.axes, RowReduce::Max, Location::caller())
     }
 
-    /// The running sums: of each pixel and all before it, in `f64` (`numpy.cumsum`), whatever the type
-    /// of the pixels; of several axes along one after the other, as [`Over::sum`]. The shape stays.
-    /// Sums of integers are exact below 2^53. Along rows and columns they run in chunks of 32 pixels,
-    /// then of 1024 ([`ops::reduce::running`](crate::ops::reduce::running)), along channels and levels
-    /// from the first to the last; the number of ranks or threads does not change a bit. The last one
-    /// is the [sum](Over::sum) of all, up to rounding.
+    /// The cumulative sums: the sum of each pixel and all before it, in `f64` for every pixel type
+    /// (`numpy.cumsum`). With several axes, along one after the other. The shape stays the same.
+    /// Sums of integers are exact below 2^53. The order is fixed, so ranks and threads do not
+    /// change a bit: along rows and columns in blocks of 32 pixels, then of 1024
+    /// ([`ops::reduce::running`](crate::ops::reduce::running)); along channels and levels from the
+    /// first to the last. The last value equals the [sum](Over::sum) up to rounding.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -275,7 +277,8 @@ impl<T: Pixel> Over<T> {
     }
 }
 
-/// Several images that are reduced pixel by pixel, from the first to the last: see [`Image::of_all`].
+/// Several images that are reduced pixel by pixel, from the first to the last. See
+/// [`Image::of_all`].
 #[derive(Clone, Debug)]
 pub struct Several<T: Element> {
     session: Session,
@@ -283,8 +286,9 @@ pub struct Several<T: Element> {
 }
 
 impl<T: Pixel> Image<T> {
-    /// Several images, of which a statistic is taken [pixel by pixel](Several): frames of a film, exposures. Extents of 1 broadcast. It is an
-    /// error if there is no image, or extents or sessions differ.
+    /// Combines several images for a statistic [pixel by pixel](Several): frames of a film,
+    /// exposures. Axes of length 1 broadcast. It is an error if there is no image, or if shapes or
+    /// sessions differ.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -339,11 +343,12 @@ impl<T: Pixel> Several<T> {
         self.reduced(site, |images| joined(Fold::Max, images, site))
     }
 
-    /// The median (`numpy.median(axis=0)` of a stack). Of an even number, the mean of the two in the middle, rounded to the type of the
-    /// images (to even). NaN sorts last: the median is NaN where that is in the middle, where NumPy's is NaN wherever there is one.
+    /// The median (`numpy.median(axis=0)` of a stack). For an even number of images it is the mean
+    /// of the two middle pixels, rounded to the images' type (ties to even). NaN sorts last, so the
+    /// median is NaN only if NaN is in the middle; in NumPy, one NaN makes it NaN.
     ///
-    /// Images are compared pairwise, as Batcher's sorting network does, in one launch: about `n log2(n)^2 / 4` comparisons for
-    /// `n` images.
+    /// Batcher's sorting network compares the images pairwise in one launch: about
+    /// `n log2(n)^2 / 4` comparisons for `n` images.
     #[track_caller]
     pub fn median(&self) -> Image<T> {
         let site = Location::caller();
@@ -359,7 +364,8 @@ impl<T: Pixel> Several<T> {
         })
     }
 
-    /// The pixel in a place of the order of the images, 0 being the smallest; for the Python package.
+    /// The pixel at position `place` of the sorted images, 0 being the smallest. For the Python
+    /// package.
     #[doc(hidden)]
     #[track_caller]
     pub fn in_place(&self, place: usize) -> Image<T> {
@@ -367,7 +373,7 @@ impl<T: Pixel> Several<T> {
         self.reduced(site, |images| sorted(images, site).swap_remove(place.min(images.len() - 1)))
     }
 
-    /// The result of `make` on the images; an error if there are none.
+    /// Applies `make` to the images; an error if there are none.
     fn reduced<R: Pixel>(&self, site: Site, make: impl FnOnce(&[Image<T>]) -> Image<R>) -> Image<R> {
         let op = "of_all";
         let shape = self.images.first().map_or(Shape::new(0, 0, 0), Image::shape);
@@ -380,12 +386,12 @@ impl<T: Pixel> Several<T> {
     }
 }
 
-/// The images sorted pixel by pixel, the smallest first: -0 before +0, and NaN last.
+/// Sorts the images pixel by pixel, the smallest first: -0 before +0, and NaN last.
 pub(super) fn sorted<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T>> {
     compared(images, network(1, images.len()), site)
 }
 
-/// The same of images whose first half and second half are sorted: a power of two of them.
+/// Sorts images whose first half and second half are sorted. Their number is a power of two.
 pub(super) fn merged<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T>> {
     compared(images, network(images.len() / 2, images.len()), site)
 }
@@ -400,8 +406,8 @@ fn compared<T: Element>(images: &[Image<T>], pairs: Vec<(usize, usize)>, site: S
     sorted
 }
 
-/// The comparisons of Batcher's odd-even merge sort of `n` values, runs of `p` of which are sorted,
-/// in order: the smaller comes first.
+/// The comparisons of Batcher's odd-even merge sort of `n` values, in order, if runs of `p` values
+/// are sorted already. The smaller value comes first.
 fn network(mut p: usize, n: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     while p < n {
@@ -422,7 +428,7 @@ fn each<T: Pixel, R: Pixel>(images: &[Image<T>], site: Site) -> Vec<Image<R>> {
     images.iter().map(|image| image.converted(site)).collect()
 }
 
-/// The images combined from the first to the last, starting with the identity.
+/// Combines the images from the first to the last, starting with the identity.
 fn joined<T: Pixel>(how: Fold, images: &[Image<T>], site: Site) -> Image<T> {
     let op = how.pairwise();
     let (first, others) = images.split_first().expect("at least one image");

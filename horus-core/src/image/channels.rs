@@ -12,7 +12,7 @@ use crate::ops::planes::PlaneMap;
 use crate::session::{Attributes, Session};
 use crate::shape::{Axis, Shape};
 
-/// Red, green and blue in the luminance of ITU-R BT.601.
+/// Weights of red, green and blue in the luminance of ITU-R BT.601.
 const LUMINANCE: [f32; 3] = [0.299, 0.587, 0.114];
 
 /// Splitting and merging channels.
@@ -37,7 +37,8 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// The parts along an axis: all channels, each as an image of one channel, all levels, rows or columns.
+    /// Splits the image along an axis: into channels, each an image of one channel, levels, rows or
+    /// columns.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -63,8 +64,8 @@ impl<T: Element> Image<T> {
         parts
     }
 
-    /// The channels, or the levels, of `images`, concatenated in one image (OpenCV's `merge`): an
-    /// error if there is none, the other extents or sessions differ, or the axis is neither
+    /// Concatenates the channels or the levels of `images` (OpenCV's `merge`). It is an error if
+    /// there is no image, if the other axes or sessions differ, or if the axis is neither
     /// [`Axis::Channels`] nor [`Axis::Depth`]. See [`Image::unstack`] for an example.
     #[doc(alias = "merge")]
     #[track_caller]
@@ -118,9 +119,10 @@ fn stacked<T: Element>(
 }
 
 impl<T: Pixel> Image<T> {
-    /// The luminance, `0.299 R + 0.587 G + 0.114 B` (ITU-R BT.601), on the scale of [`Image::to_unit`]: of integers `0..=MAX` spans
-    /// `0..=1`. One channel is grey already. [Alpha](crate::io::AnyImage::alpha) is ignored: transparent pixels count with their stored colours.
-    /// Other than one or three colours are an error.
+    /// The luminance, `0.299 R + 0.587 G + 0.114 B` (ITU-R BT.601), on the scale of
+    /// [`Image::to_unit`]: `0..=MAX` of an integer type becomes `0..=1`. A single channel is its
+    /// own luminance. [Alpha](crate::io::AnyImage::alpha) is ignored: transparent pixels count with
+    /// their stored colours. Any number of colours except one and three is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

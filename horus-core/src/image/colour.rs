@@ -1,4 +1,4 @@
-//! Colour spaces, of pictures whose three channels are in `0..=1`.
+//! Conversion between colour spaces of three channels.
 
 use std::panic::Location;
 
@@ -19,7 +19,7 @@ const FROM_XYZ: [[f32; 3]; 3] = [
 const WHITE: [f32; 3] = [0.950_47, 1.0, 1.088_83];
 /// Below this, the cube root of Lab is a line.
 const DARK: f32 = 0.008856;
-/// That line: slope and intercept.
+/// Slope and intercept of that line.
 const LINE: (f32, f32) = (7.787, 16.0 / 116.0);
 
 /// Colour spaces of three channels.
@@ -27,7 +27,7 @@ const LINE: (f32, f32) = (7.787, 16.0 / 116.0);
 pub enum Colour {
     /// Red, green and blue of sRGB, in `0..=1`.
     Rgb,
-    /// Hue (of 360 degrees), saturation and value, in `0..=1`. Hues outside wrap around.
+    /// Hue, saturation and value, in `0..=1`; a hue of 1 is 360 degrees. Hues outside wrap around.
     Hsv,
     /// CIE L*a*b* of sRGB under D65 (2 degrees): L in `0..=100`, a and b around 0.
     Lab,
@@ -36,8 +36,8 @@ pub enum Colour {
 }
 
 impl Image<f32> {
-    /// The colours of one space in another. sRGB of L*a*b* is limited to `0..=1`. An image without
-    /// exactly three channels is an error.
+    /// Converts colours from one space to another. sRGB computed from L*a*b* is clamped to `0..=1`.
+    /// An image without exactly three channels is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -75,7 +75,7 @@ impl Image<f32> {
         self.mixed(site, |[r, g, b]| {
             let (value, least) = (r.max(&g).max(&b), r.min(&g).min(&b));
             let chroma = &value - least;
-            // Grey has hue 0: nothing is divided by 0.
+            // Grey has hue 0, without a division by 0.
             let divisor = chroma.eq(0.0).select(1.0, &chroma);
             let turned = |a: &Image<f32>, b: &Image<f32>, turn: f32| (a - b) / &divisor + turn;
             let hue = g.eq(&value).select(turned(&b, &r, 2.0), turned(&r, &g, 4.0));
@@ -89,7 +89,7 @@ impl Image<f32> {
     fn hsv_to_rgb(&self, site: Site) -> Image<f32> {
         self.mixed(site, |[h, s, v]| {
             let sixths = (&h - h.floor()) * 6.0;
-            // Each channel is full around its own hue, and falls and rises linearly.
+            // Each channel is largest around its own hue, and falls and rises linearly.
             let part = |offset: f32| {
                 let k = &sixths + offset;
                 let k = k.ge(6.0).select(&k - 6.0, &k);
@@ -141,7 +141,7 @@ impl Image<f32> {
         })
     }
 
-    /// Three channels computed from three.
+    /// Computes three channels from three.
     fn mixed(&self, site: Site, mix: impl FnOnce([Image<f32>; 3]) -> [Image<f32>; 3]) -> Image<f32> {
         self.attempt(self.shape(), || match <[Image<f32>; 3]>::try_from(self.unstack(Axis::Channels)) {
             Ok(channels) => Ok(Image::stack(self.session(), mix(channels), Axis::Channels)),

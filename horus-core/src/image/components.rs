@@ -9,15 +9,15 @@ use crate::ir::graph::Op;
 use crate::ops::components::{Connectivity, MOST_PIXELS};
 
 impl<T: Element> Image<T> {
-    /// The connected components of the pixels that are not 0, or true (`scipy.ndimage.label`): each
-    /// becomes the number of its component, 1, 2, and so on in the raster order of each component's
-    /// first pixel, and the background 0. The largest number is the number of components
-    /// ([`max_value`](Image::max_value)). A NaN is not 0.
+    /// Labels the connected components of the pixels that are not 0, or true
+    /// (`scipy.ndimage.label`). Each pixel becomes the number of its component: 1, 2, and so on, in
+    /// the raster order of the components' first pixels. The background becomes 0. The number of
+    /// components is the largest label ([`max_value`](Image::max_value)). A NaN is not 0.
     ///
-    /// `neighbours` applies across the levels of a volume, too: with [`Connectivity::FACES`] a
-    /// pixel has 4 in an image and 6 in a volume. Every rank finds the components of the whole
-    /// image, so that several take as long as one. Several channels are an error (see
-    /// [`channel`](Image::channel)), as are more than 2^31 - 1 pixels.
+    /// `neighbours` also applies across the levels of a volume: with [`Connectivity::FACES`] a
+    /// pixel has 4 neighbours in an image and 6 in a volume. Every rank labels the whole image, so
+    /// several ranks take as long as one. An image of several channels (see
+    /// [`channel`](Image::channel)) or of more than 2^31 - 1 pixels is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

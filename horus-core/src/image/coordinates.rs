@@ -1,7 +1,7 @@
 //! Images of pixel coordinates.
 //!
-//! Coordinates are values of an expression (`Val::Index`), as constants are: nothing is read or
-//! stored, a strip counts from the image's first row, and a copy of a row beyond the image counts
+//! Coordinates are values of an expression (`Val::Index`), like constants: nothing is read or
+//! stored. A strip counts from the image's first row, and a copy of a row beyond the image counts
 //! as that row.
 
 use super::{Image, check_shape, image_or_failure, record};
@@ -11,13 +11,13 @@ use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::{Axis, Shape};
 
-/// Coordinates. They cost no memory and no launch: the operations that read them compute them for
-/// each pixel. On several ranks they are those of the whole image.
+/// Coordinates. They cost no memory and no launch, because the operations that read them compute
+/// them for each pixel. On several ranks they are coordinates in the whole image.
 impl<T: Pixel> Image<T> {
-    /// An image whose pixels are their own row, column, channel or level, from 0 on. An extent
-    /// whose numbers `T` cannot all hold (beyond 256 in `u8`, beyond 2^24 + 1 in `f32`) is an
-    /// error. Unlike [`Image::from_fn`], which calls a function for each pixel on the host, images
-    /// computed of it take no time and no memory of their own.
+    /// An image in which each pixel is its own row, column, channel or level, from 0 on. A length
+    /// whose numbers `T` cannot all hold (above 256 in `u8`, above 2^24 + 1 in `f32`) is an error.
+    /// Unlike [`Image::from_fn`], which calls a function for each pixel on the host, the image
+    /// takes no time and no memory of its own.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -43,8 +43,8 @@ impl<T: Pixel> Image<T> {
 fn index<T: Pixel>(call: Call, session: &Session, shape: Shape, axis: Axis) -> Result<Image<T>> {
     check_shape(call, shape, T::TAG)?;
     let last = (shape.extent(axis) - 1) as f64;
-    // If a type cannot hold some integer of the range, it cannot hold the largest, or the next
-    // smaller one.
+    // A type that cannot hold some integer of the range cannot hold the largest or the second
+    // largest.
     if [last, last - 1.0].into_iter().any(|v| v > 0.0 && T::from_f64(v).to_f64() != v) {
         let message = format!("{} cannot hold the {axis} of an image of {shape}", T::TAG);
         return Err(Error::parameter(call, message));

@@ -14,10 +14,11 @@ use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Creating images. Every rank passes the same pixels, which ranks compare when an operation reads them
-/// (`compare_given` of builders turns this off); to read a picture once, see [`Session::open`]. An image without
-/// pixels, or whose number of pixels differs from its size, carries an error. Images larger than memory are errors when
-/// their pixels are given or when they are evaluated.
+/// Creation of images. Every rank passes the same pixels; ranks compare them when an operation
+/// reads them (`compare_given` of builders turns this off). To read a picture on one rank, see
+/// [`Session::open`]. An image without pixels, or with a number of pixels that differs from its
+/// shape, carries an error. An image larger than memory is an error when it is created or when it
+/// is evaluated.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -29,14 +30,16 @@ use crate::shape::Shape;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, of one channel from its pixels in row-major order,
-    /// level by level. Of a [`Shape`] of several channels, those of a pixel beside each other: in the order of [`Image::to_vec`].
+    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, of one
+    /// channel from its pixels in row-major order, level by level. With a [`Shape`] of several
+    /// channels, the channels of each pixel are adjacent, as in [`Image::to_vec`].
     #[track_caller]
     pub fn from_slice(session: &Session, extent: impl Into<Shape>, pixels: &[T]) -> Image<T> {
         let (call, shape) = (Call::of("from_slice"), extent.into());
         let made = check_shape(call, shape, T::TAG).and_then(|()| {
             if pixels.len() != shape.len() {
-                return Err(Error::parameter(call, format!("{} values for {shape} pixels", pixels.len())));
+                let message = format!("{} values for {shape} pixels; {} are needed", pixels.len(), shape.len());
+                return Err(Error::parameter(call, message));
             }
             copied(call, session, shape, &levels(shape, pixels))
         });
@@ -44,7 +47,7 @@ impl<T: Element> Image<T> {
     }
 
     /// An image from [`Pixels`] without a copy: the device reads them in place. If the program
-    /// keeps a clone and writes to it before they have been read, they are copied then.
+    /// writes to a clone before they have been read, they are copied first.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -94,8 +97,8 @@ impl<T: Element> Image<T> {
         image_or_failure(session, shape, source(call, session, shape, fill))
     }
 
-    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all zero (of a mask, all false); of the size and
-    /// the channels of another by its [`shape`](Image::shape).
+    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all zero (for
+    /// a mask, all false). Pass the [`shape`](Image::shape) of another image for the same shape.
     #[track_caller]
     pub fn zeros(session: &Session, extent: impl Into<Shape>) -> Image<T> {
         filled(Call::of("zeros"), session, extent.into(), T::default())
@@ -115,12 +118,12 @@ fn filled<T: Element>(call: Call, session: &Session, shape: Shape, value: T) -> 
     image_or_failure(session, shape, made)
 }
 
-/// The levels of an image of these pixels.
+/// Splits the pixels into levels.
 fn levels<T>(shape: Shape, pixels: &[T]) -> Vec<&[T]> {
     pixels.chunks(shape.area() * shape.channels).collect()
 }
 
-/// An image of complete levels: on the device, if it takes them now.
+/// An image of complete levels; on the device, if the device can take them now.
 fn copied<T: Element>(call: Call, session: &Session, shape: Shape, levels: &[&[T]]) -> Result<Image<T>> {
     check_shape(call, shape, T::TAG)?;
     let (start, parts) = (Instant::now(), levels.iter().map(|level| cast_slice(level)).collect::<Vec<&[u8]>>());
@@ -136,7 +139,7 @@ fn copied<T: Element>(call: Call, session: &Session, shape: Shape, levels: &[&[T
     source(call, session, shape, fill)
 }
 
-/// Arrays that are images: of `(height, width)` or `(height, width, channels)`.
+/// Arrays that can become images: `(height, width)` or `(height, width, channels)`.
 pub trait PlaneArray<'a, T> {
     #[doc(hidden)]
     fn channels_last(self) -> ArrayView4<'a, T>;
@@ -154,10 +157,10 @@ impl<'a, T> PlaneArray<'a, T> for ArrayView3<'a, T> {
     }
 }
 
-/// Arrays that are volumes: of `(depth, height, width)` or `(depth, height, width, channels)`; with
-/// a dynamic number of axes also `(height, width)`.
+/// Arrays that can become volumes: `(depth, height, width)` or `(depth, height, width, channels)`;
+/// with a dynamic number of axes also `(height, width)`.
 pub trait VolumeArray<'a, T> {
-    /// Levels, rows, columns and channels; the number of axes if it does not match.
+    /// The array as levels, rows, columns and channels; the number of axes if it does not match.
     #[doc(hidden)]
     fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize>;
 }
@@ -186,7 +189,7 @@ impl<'a, T> VolumeArray<'a, T> for ArrayViewD<'a, T> {
     }
 }
 
-/// An image of an array of shape `(depth, height, width, channels)`.
+/// An image from an array of shape `(depth, height, width, channels)`.
 pub(super) fn array4<'a, T: Element>(call: Call, session: &Session, a: ArrayView4<'a, T>) -> Image<T> {
     let (depth, height, width, channels) = a.dim();
     let shape = Shape::volume(depth, height, width, channels);
@@ -203,7 +206,7 @@ pub(super) fn write<T: Element>(to: &mut [u8], from: impl Iterator<Item = T>) {
     to.chunks_exact_mut(size_of::<T>()).zip(from).for_each(|(to, from)| to.copy_from_slice(bytes_of(&from)));
 }
 
-/// An image whose host pixels `fill` writes as bytes, all of them, in row-major order.
+/// An image whose pixels `fill` writes to host memory as bytes, in row-major order.
 pub(super) fn source<T: Element>(
     call: Call,
     session: &Session,
@@ -217,7 +220,7 @@ pub(super) fn source<T: Element>(
             device: session.device_name(),
             source,
         };
-        // Other ranks may have enough memory, and would wait for this one.
+        // Other ranks may have enough memory and would wait for this one.
         if session.ranks() > 1 {
             session.comm().abort(&error.to_string());
         }

@@ -9,20 +9,20 @@ use crate::ir::graph::Op;
 use crate::ops::distance::{JoinedOffsets, Metric, NONE, NearestOnLine, NearestPixel, NearestResult, Spacing};
 use crate::shape::Axis;
 
-/// Distances of an image's pixels to its background: see [`Image::distances`].
+/// Distances of an image's pixels to its background. See [`Image::distances`].
 #[derive(Clone, Debug)]
 pub struct Distances {
-    /// Offsets of the nearest background row of each column, or of volumes of the nearest level.
+    /// Offsets to the nearest background row of each column; for volumes, to the nearest level.
     first: Image<i32>,
     offsets: JoinedOffsets,
     spacing: [f64; 3],
 }
 
 impl<T: Element> Image<T> {
-    /// The distances of pixels to their nearest background pixel, one that is 0 or false (SciPy's
-    /// `distance_transform_edt` and `distance_transform_cdt`): exact, of each channel apart, in a
-    /// volume through all levels. One of more levels and rows than `i32` holds the offsets of, as
-    /// 20,000 of each, is an error.
+    /// The distances of pixels to their nearest background pixel, which is 0 or false (SciPy's
+    /// `distance_transform_edt` and `distance_transform_cdt`). They are exact, computed for each
+    /// channel separately, and across all levels of a volume. A volume whose offsets exceed `i32`,
+    /// such as 20,000 levels of 20,000 rows, is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -54,36 +54,37 @@ impl<T: Element> Image<T> {
 }
 
 impl Distances {
-    /// The same of pixels that are `rows` high and `columns` wide: sizes above 0, by which
-    /// [`euclidean`](Self::euclidean) distances count.
+    /// Sets the height and width of a pixel, both above 0, for [`euclidean`](Self::euclidean)
+    /// distances.
     #[must_use]
     pub fn spaced(self, rows: f64, columns: f64) -> Distances {
         let [levels, ..] = self.spacing;
         Distances { spacing: [levels, rows, columns], ..self }
     }
 
-    /// The same of levels that are so far apart, as [`spaced`](Self::spaced).
+    /// Sets the distance between levels, like [`spaced`](Self::spaced).
     #[must_use]
     pub fn spaced_levels(self, levels: f64) -> Distances {
         let [_, rows, columns] = self.spacing;
         Distances { spacing: [levels, rows, columns], ..self }
     }
 
-    /// The length of the straight line to the nearest background pixel, infinite without
-    /// background: the root, rounded to `F`, of a sum of squares in `f64`, which is exact unless
-    /// pixels are [spaced](Self::spaced).
+    /// The length of the straight line to the nearest background pixel; infinite without
+    /// background. It is the square root, rounded to `F`, of a sum of squares in `f64`, which is
+    /// exact unless pixels are [spaced](Self::spaced).
     #[track_caller]
     pub fn euclidean<F: Float>(&self) -> Image<F> {
         self.found(self.lengths(), NearestResult::Distance, Location::caller())
     }
 
-    /// The fewest steps along rows and columns to a background pixel; -1 without background.
+    /// The smallest number of steps along rows, columns and levels to a background pixel; -1
+    /// without background.
     #[track_caller]
     pub fn taxicab(&self) -> Image<i32> {
         self.found(Metric::Taxicab, NearestResult::Distance, Location::caller())
     }
 
-    /// The fewest steps to a background pixel, also to pixels that share a corner; -1 without
+    /// The smallest number of steps to a background pixel, diagonal steps included; -1 without
     /// background.
     #[track_caller]
     pub fn chessboard(&self) -> Image<i32> {
@@ -91,8 +92,8 @@ impl Distances {
     }
 
     /// The row and the column of the background pixel with the smallest
-    /// [`euclidean`](Self::euclidean) distance; -1 without background. Of several it is that of the
-    /// first column, in it that of the upper row, and of these the first level, as in SciPy.
+    /// [`euclidean`](Self::euclidean) distance; -1 without background. On a tie, the first column
+    /// wins, then the first row, then the first level, as in SciPy.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -108,7 +109,8 @@ impl Distances {
         [self.place(NearestResult::Row, Axis::Rows, site), self.place(NearestResult::Column, Axis::Columns, site)]
     }
 
-    /// The level of the same background pixel of a volume as [`nearest`](Self::nearest).
+    /// The level of the background pixel of a volume whose row and column are
+    /// [`nearest`](Self::nearest).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -140,7 +142,7 @@ impl Distances {
             if !self.spacing.iter().all(|v| *v > 0.0 && v.is_finite()) {
                 let [levels, rows, columns] = self.spacing;
                 let levels = if shape.depth > 1 { format!("{levels} x ") } else { String::new() };
-                let message = format!("pixels of {levels}{rows} x {columns}; sizes are finite and above 0");
+                let message = format!("pixels of {levels}{rows} x {columns}; sizes must be positive and finite");
                 return Err(Error::parameter(Call { op: "distances", site }, message));
             }
             let session = self.first.session();

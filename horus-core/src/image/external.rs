@@ -1,4 +1,4 @@
-//! Images in external memory, and memory of images for other libraries.
+//! Images in memory of other libraries, and export of images to them.
 
 use std::time::Instant;
 
@@ -10,11 +10,12 @@ use crate::host::external::{DeviceArray, External};
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Memory of other libraries, or for them.
+/// Sharing memory with other libraries.
 impl<T: Element> Image<T> {
     /// An image of external pixels, without a copy on the host: the CPU reads them in place, and a
-    /// GPU uploads them from there. Contiguous, level by level and row by row, the channels of a pixel beside each other; for a
-    /// mask, bytes 0 and 1. They are released when nothing reads them any more.
+    /// GPU uploads them from there. They are contiguous, level by level and row by row, with the
+    /// channels of a pixel adjacent; for a mask, bytes 0 and 1. They are released when nothing
+    /// reads them any more.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, prelude::*};
@@ -29,7 +30,8 @@ impl<T: Element> Image<T> {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     ///
-    /// Bytes of another length, misaligned for `T`, or not truth values are an error.
+    /// It is an error if the bytes have another length, are misaligned for `T`, or are not 0 and 1
+    /// for a mask.
     #[doc(alias = "from_dlpack")]
     #[track_caller]
     pub fn from_external(session: &Session, shape: Shape, pixels: External) -> Image<T> {
@@ -37,12 +39,12 @@ impl<T: Element> Image<T> {
         image_or_failure(session, shape, external(session, shape, pixels, call))
     }
 
-    /// An image of pixels in the memory of the session's GPU owned by another library: from a copy,
-    /// which is started now, or in place. Otherwise as [`Image::from_external`]; for a mask, all bytes are 0 or 1. The device is
-    /// chosen now, unless chosen already.
+    /// An image of pixels that another library owns in the memory of the session's GPU. They are
+    /// copied, which starts now, or read in place. The layout is as in [`Image::from_external`].
+    /// The session's device is chosen now, unless it is chosen already.
     ///
     /// # Errors
-    /// If the session does not compute on one GPU, or the memory is not that GPU's, too short or
+    /// If the session does not compute on one GPU, or the memory is on another GPU, too short or
     /// too long.
     #[track_caller]
     pub fn from_device_array(session: &Session, shape: Shape, pixels: &DeviceArray, copied: bool) -> Result<Image<T>> {
@@ -55,12 +57,11 @@ impl<T: Element> Image<T> {
         Ok(Image::from_handle(session.source_of_device(shape, T::TAG, pixels, copied, call)?))
     }
 
-    /// Evaluates the image and exports its pixels on the session's GPU to another library: work that
-    /// is given later to `stream`, a CUDA stream or a default stream (1 and 2), finds them complete,
-    /// and may write to arrays that the image was computed from; without a stream they are complete
-    /// on return. They stay as long as the array's
-    /// owner is held, and must not be written: the image shares them. Contiguous, as [`Image::from_external`] takes them;
-    /// for a mask, bytes 0 and 1.
+    /// Evaluates the image and exports its pixels on the session's GPU to another library. Work
+    /// that is queued later on `stream` (a CUDA stream, or 1 or 2 for a default stream) sees
+    /// complete pixels, and may write to arrays that the image was computed from. Without a stream
+    /// the pixels are complete on return. They exist as long as the array's owner, and must not be
+    /// written to, because the image shares them. The layout is as in [`Image::from_external`].
     ///
     /// # Errors
     /// If the session does not compute on one GPU, else as [`Image::to_vec`].
@@ -72,7 +73,9 @@ impl<T: Element> Image<T> {
 
 fn fits<T: Element>(shape: Shape, bytes: usize, address: u64, call: Call) -> Result<()> {
     if bytes != shape.len() * size_of::<T>() {
-        return Err(Error::parameter(call, format!("{bytes} bytes for {shape} pixels of {}", T::TAG)));
+        let needed = shape.len() * size_of::<T>();
+        let message = format!("{bytes} bytes for {shape} pixels of {}; {needed} are needed", T::TAG);
+        return Err(Error::parameter(call, message));
     }
     if !address.is_multiple_of(align_of::<T>() as u64) {
         return Err(Error::parameter(call, format!("memory at {address:#x} is not aligned for {}", T::TAG)));
@@ -85,7 +88,7 @@ fn external<T: Element>(session: &Session, shape: Shape, pixels: External, call:
     let bytes = pixels.bytes();
     fits::<T>(shape, bytes.len(), bytes.as_ptr() as usize as u64, call)?;
     if T::TAG == DType::Bool && !are_truths(bytes) {
-        return Err(Error::parameter(call, "truth values are bytes 0 and 1"));
+        return Err(Error::parameter(call, "a mask has bytes other than 0 and 1"));
     }
     let (start, label) = (Instant::now(), WorkLabel::new());
     let levels: Vec<&[u8]> = bytes.chunks(shape.area() * shape.channels * size_of::<T>()).collect();

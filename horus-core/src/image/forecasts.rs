@@ -1,4 +1,4 @@
-//! Forecasts of an image: its computation on other ranks, its memory.
+//! Forecasts of an image's computation on other ranks, and of its memory.
 
 use std::panic::Location;
 
@@ -10,16 +10,16 @@ use crate::session::{MemoryForecast, Session};
 
 /// Forecasts.
 impl Session {
-    /// Forecasts the messages, the computation and their times on the ranks of a cluster that compute
-    /// an image and gather it on rank 0, as a program that saves it does; nothing is computed. The
-    /// number of ranks is independent of the session's, their machines are like the session's.
-    /// `(ranks, link)` are ranks on a host each; a [`Cluster`] may have several on each host, the
-    /// network of their machines' profiles, and machines that are not here.
+    /// Forecasts the messages and the computation, with their times, for a cluster that computes an
+    /// image and gathers it on rank 0, as saving does. Nothing is computed. The number of ranks is
+    /// independent of the session; by default their machines are like the session's.
+    /// `(ranks, link)` means one rank per host. A [`Cluster`] may have several ranks per host, the
+    /// network of the machines' profiles, and other machines.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
+    /// let smooth = samples::worms(&session, 64, 64).gauss(1.0);
     /// let told = session.forecast(&smooth, (4, Link::default()))?;
     /// // All ranks have the worms. What three of them filter, 16 rows of f32 each, goes to rank 0.
     /// assert_eq!(told.total.total.bytes, 3 * 16 * 64 * 4);
@@ -34,7 +34,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// The error that the image carries; if there are no ranks, or none on a host, or the image belongs to another session.
+    /// The error that the image carries; also if there are no ranks, no ranks on a host, or the
+    /// image belongs to another session.
     #[track_caller]
     pub fn forecast<T: Element>(&self, image: &Image<T>, cluster: impl Into<Cluster>) -> Result<Forecast> {
         let (cluster, call) = (cluster.into(), Call::of("forecast"));

@@ -1,4 +1,4 @@
-//! Arguments whose form selects if a filter extends across the levels of a volume.
+//! Arguments whose form says whether a filter extends across the levels of a volume.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use crate::dtype::Element;
 use crate::filters::Footprint;
 use crate::ops::neighbourhood::Filter;
 
-/// A number for each axis: one for all, which are two for an image and three for a volume; a pair
-/// `(y, x)` for those of the plane; or a triple `(z, y, x)`.
+/// A number for each axis: one number for all axes (two for an image, three for a volume), a pair
+/// `(y, x)` for the axes of the plane, or a triple `(z, y, x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PerAxis<N> {
     /// Along all axes.
@@ -37,21 +37,21 @@ impl<N> From<(N, N, N)> for PerAxis<N> {
     }
 }
 
-/// Whole numbers where a real number is meant: `gauss(2)` is `gauss(2.0)`.
+/// Accepts integers for real numbers: `gauss(2)` is `gauss(2.0)`.
 impl From<i32> for PerAxis<f64> {
     fn from(all: i32) -> PerAxis<f64> {
         PerAxis::All(all.into())
     }
 }
 
-/// Whole numbers where real numbers are meant.
+/// Accepts integers for real numbers.
 impl From<(i32, i32)> for PerAxis<f64> {
     fn from((y, x): (i32, i32)) -> PerAxis<f64> {
         PerAxis::Plane(y.into(), x.into())
     }
 }
 
-/// Whole numbers where real numbers are meant.
+/// Accepts integers for real numbers.
 impl From<(i32, i32, i32)> for PerAxis<f64> {
     fn from((z, y, x): (i32, i32, i32)) -> PerAxis<f64> {
         PerAxis::Volume(z.into(), y.into(), x.into())
@@ -59,8 +59,8 @@ impl From<(i32, i32, i32)> for PerAxis<f64> {
 }
 
 impl<N: Copy> PerAxis<N> {
-    /// The numbers for the depth, for rows and for columns of an image of some depth; `still` for
-    /// axes without effect.
+    /// The numbers for depth, rows and columns of an image of this depth; `still` for axes without
+    /// effect.
     pub(super) fn zyx(self, depth: usize, still: N) -> [N; 3] {
         match self {
             PerAxis::All(n) if depth > 1 => [n; 3],
@@ -72,10 +72,10 @@ impl<N: Copy> PerAxis<N> {
 }
 
 /// The taps of a linear filter: in the plane (`&Filter`), a filter for each of several levels (a
-/// slice, an array or a vector of filters), or along the depth only.
+/// slice, array or vector of filters), or along the depth only.
 #[derive(Clone, Copy, Debug)]
 pub enum Taps<'a> {
-    /// A filter of the plane, which is applied to each level.
+    /// A filter in the plane, applied to each level.
     Plane(&'a Filter),
     /// A filter for each of `n` levels: the `k`-th applies `k - n / 2` levels further on.
     Levels(&'a [Filter]),
@@ -89,9 +89,10 @@ impl<'a> From<&'a Filter> for Taps<'a> {
     }
 }
 
-/// The pixels that an order filter or morphology reads: a footprint in the plane (`&Footprint`), a footprint for each of several levels,
-/// whose number is odd (a slice, an array or a vector of them; the `k`-th of `n` is `k - n / 2` levels on), or all pixels of a size: `3`
-/// (of a volume a cube), `(height, width)` or `(depth, height, width)`. Sizes are odd.
+/// The pixels that an order filter or morphology reads: a footprint in the plane (`&Footprint`); a
+/// footprint for each of an odd number of levels (a slice, array or vector; the `k`-th of `n`
+/// applies `k - n / 2` levels further on); or all pixels of an odd size: `3` (a cube in a volume),
+/// `(height, width)` or `(depth, height, width)`.
 #[derive(Clone, Copy, Debug)]
 pub enum Footprints<'a> {
     /// All pixels of a size.
@@ -153,14 +154,15 @@ levels! {
 }
 
 impl Footprints<'_> {
-    /// A footprint for each level that is read of an image of some depth: one in the plane.
+    /// A footprint for each level that is read, for an image of this depth; one footprint in the
+    /// plane.
     #[track_caller]
     pub(super) fn of(self, depth: usize) -> Vec<Footprint> {
         match self {
             Footprints::Size(size) => {
                 let [levels, height, width] = size.zyx(depth, 1);
-                // More levels than an image has would only cost time; an even number is refused by
-                // the footprint.
+                // More levels than an image can have only cost time; the footprint rejects an even
+                // number.
                 vec![Footprint::rectangle(height, width); levels.min(MOST_LEVELS)]
             }
             Footprints::Plane(footprint) => vec![footprint.clone()],
@@ -177,7 +179,7 @@ const MOST_LEVELS: usize = (1 << 16) + 1;
 pub enum LevelRange {
     /// One level.
     One(usize),
-    /// Those of a range.
+    /// The levels of a range.
     Range(Range<usize>),
 }
 
@@ -193,7 +195,8 @@ impl From<Range<usize>> for LevelRange {
     }
 }
 
-/// The position of a pixel: `(y, x)`, `(z, y, x)`, or `(z, y, x, channel)`, also as an array of four.
+/// The position of a pixel: `(y, x)`, `(z, y, x)`, or `(z, y, x, channel)`, which may also be an
+/// array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PixelIndex {
     /// A row and a column of an image, in its first channel.
@@ -228,19 +231,20 @@ impl From<[usize; 4]> for PixelIndex {
     }
 }
 
-/// Positions of samples: images of rows and columns, `[&y, &x]`, at which each level is sampled alike, or of levels, rows and columns,
-/// `[&z, &y, &x]`.
+/// Positions of samples: images of rows and columns, `[&y, &x]`, which apply to each level, or of
+/// levels, rows and columns, `[&z, &y, &x]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Positions<'a, C: Element> {
-    /// Levels, if there are any, rows and columns.
+    /// Levels (if given), rows and columns.
     axes: [&'a Image<C>; 3],
     plane: bool,
     outside: Option<f64>,
 }
 
 impl<'a, C: Element> Positions<'a, C> {
-    /// The same, but what lies between pixels alone is sampled: before the first and after the last pixel along an axis, and where
-    /// positions are no numbers, samples are `outside`, converted to the image's type (SciPy's `constant`).
+    /// Samples only between pixels: before the first and after the last pixel along an axis, and
+    /// where a position is NaN, samples are `outside`, converted to the image's type (SciPy's
+    /// `constant`).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, image::Positions, prelude::*};
@@ -277,8 +281,8 @@ impl<'a, C: Element> From<[&'a Image<C>; 3]> for Positions<'a, C> {
     }
 }
 
-/// The rectangle of a mean: a size of all axes, `(height, width)` or `(depth, height, width)`,
-/// centred on the pixel, or anchored elsewhere ([`MovingWindow::at`]).
+/// The rectangle of a mean: one size for all axes, `(height, width)` or `(depth, height, width)`,
+/// centred on the pixel or anchored elsewhere ([`MovingWindow::at`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MovingWindow {
     size: PerAxis<usize>,
@@ -286,8 +290,9 @@ pub struct MovingWindow {
 }
 
 impl MovingWindow {
-    /// A rectangle of `(height, width)` pixels whose pixel `(row, column)` falls on the pixel that is computed (SciPy's `origin`,
-    /// OpenCV's `anchor`). An anchor outside of the rectangle is an error.
+    /// A rectangle of `(height, width)` pixels with its anchor at `(row, column)`: the anchor lies
+    /// on the computed pixel (SciPy's `origin`, OpenCV's `anchor`). An anchor outside the rectangle
+    /// is an error.
     pub fn at((height, width): (usize, usize), (row, column): (usize, usize)) -> MovingWindow {
         MovingWindow { size: PerAxis::Plane(height, width), anchor: Some([row, column]) }
     }
@@ -305,11 +310,12 @@ impl<N: Into<PerAxis<usize>>> From<N> for MovingWindow {
     }
 }
 
-/// A rank: a place in the order of pixels.
+/// The rank of a pixel: its position among the sorted pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rank {
-    /// A place; the smallest is in place 0.
+    /// A position; the smallest pixel is at 0.
     Place(usize),
-    /// Of `n` pixels the one in place `n * percent / 100`, rounded down, and at 100 the last one (as `scipy.ndimage.percentile_filter`).
+    /// The position `n * percent / 100` of `n` pixels, rounded down; at 100 the last one (as
+    /// `scipy.ndimage.percentile_filter`).
     Percent(f64),
 }

@@ -43,12 +43,14 @@ impl Mixing for Warp {
     }
 }
 
-/// Geometric operations that interpolate, of a picture with alpha that is not multiplied, colours weighed by it. They keep the pixel type; integers are rounded to nearest even.
+/// Geometric operations that interpolate. They keep the pixel type; integers are rounded to
+/// nearest, ties to even. Colours of a picture with alpha are weighted by alpha, unless they are
+/// stored multiplied by it.
 impl<T: Pixel> Image<T> {
     /// Rotates about the centre by `degrees`, anti-clockwise as seen on the screen, into an image
     /// of the same size (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`).
-    /// [`Interpolation`] documents which images are reproduced exactly; outside pixels are 0, or
-    /// follow [`Image::with_border`], and take part in the interpolation (scipy `grid-constant`).
+    /// [`Interpolation`] documents which images are reproduced exactly. Pixels outside are 0, or
+    /// follow [`Image::with_border`], and take part in the interpolation (SciPy's `grid-constant`).
     /// An angle that is not finite is an error.
     ///
     /// ```
@@ -73,9 +75,10 @@ impl<T: Pixel> Image<T> {
         self.warp(call, rotation(degrees, self.shape()), self.shape(), interpolation, self.outside())
     }
 
-    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole,
-    /// so that ramps are kept; outside pixels are 0, or follow [`Image::with_border`]. An offset
-    /// that is not finite, or larger than about 2^30, is an error.
+    /// Translates by `dy` pixels down and `dx` to the right. Fractional offsets are interpolated
+    /// bilinearly, so that ramps are preserved. Pixels outside are 0, or follow
+    /// [`Image::with_border`]. An offset that is not finite, or larger than about 2^30, is an
+    /// error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -92,9 +95,10 @@ impl<T: Pixel> Image<T> {
         self.warp(Call::of("translate"), map, self.shape(), Interpolation::Bilinear, self.outside())
     }
 
-    /// The general affine map. `matrix` takes positions `(x, y, 1)` of the *output*, an image of `height x width` pixels,
-    /// to positions `[x, y]` of the input (OpenCV's `warpAffine` with `WARP_INVERSE_MAP`). It is an error if a size is
-    /// zero, a coefficient is not finite, or a position would lie further out than about 2^30 pixels.
+    /// Applies an affine map. `matrix` maps positions `(x, y, 1)` of the *output*, an image of
+    /// `height x width` pixels, to positions `[x, y]` of the input (OpenCV's `warpAffine` with
+    /// `WARP_INVERSE_MAP`). It is an error if a size is zero, a coefficient is not finite, or a
+    /// position is beyond about 2^30 pixels.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -118,9 +122,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// [`Image::affine`] of positions inside, and a constant elsewhere: for bindings.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn affine_inside(
+    pub(crate) fn affine_inside(
         &self,
         matrix: [[f64; 3]; 2],
         (height, width): (usize, usize),
@@ -151,8 +154,9 @@ impl<T: Pixel> Image<T> {
 
 /// Geometric operations that move whole pixels.
 impl<T: Element> Image<T> {
-    /// Mirrored along axes, one or an array of several: over [`Axis::Columns`] left and right are exchanged, over [`Axis::Rows`] top and
-    /// bottom, over both it is a half turn; over [`Axis::Depth`] and [`Axis::Channels`] levels or channels are reversed (`numpy.flip`).
+    /// Mirrors along one axis or an array of axes (`numpy.flip`): [`Axis::Columns`] exchanges left
+    /// and right, [`Axis::Rows`] top and bottom, both make a half turn; [`Axis::Depth`] and
+    /// [`Axis::Channels`] reverse levels or channels.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -183,7 +187,7 @@ impl<T: Element> Image<T> {
         }
     }
 
-    /// Transposes: an image of `width x height` pixels.
+    /// Transposes rows and columns: the result has `width x height` pixels.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -199,7 +203,8 @@ impl<T: Element> Image<T> {
         self.node_of_shape(Op::from(Transpose), turned, Location::caller())
     }
 
-    /// The `height x width` pixels whose upper left is in row `top` and column `left`; an error if some lie outside.
+    /// Crops to `height x width` pixels, the first in row `top` and column `left`; an error if some
+    /// lie outside.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -225,11 +230,11 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Every `y`-th row and `x`-th column, `(y, x)`, or level, row and column, `(z, y, x)`, from
-    /// the first on (`a[::y, ::x]` of NumPy); a number applies to all axes. Steps beyond the edge
-    /// leave the first. Pixels are moved, not smoothed: see [`Image::pyramid_down`] and
-    /// [`Image::resize`] for smaller pictures. A step of 0 is an error. To start
-    /// elsewhere, [crop](Image::crop) first.
+    /// Selects every `y`-th row and `x`-th column, `(y, x)`, or every level, row and column,
+    /// `(z, y, x)`, from the first on (NumPy's `a[::y, ::x]`); a single number applies to all axes.
+    /// A step beyond the edge selects only the first. Pixels are not smoothed: see
+    /// [`Image::pyramid_down`] and [`Image::resize`] for smaller pictures. A step of 0 is an error.
+    /// To start elsewhere, [crop](Image::crop) first.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -262,7 +267,7 @@ impl<T: Element> Image<T> {
             if (height, width) == (self.height(), self.width()) {
                 return Ok(kept);
             }
-            // Of an axis with a single remaining pixel, only position 0 is read.
+            // Along an axis with one remaining pixel, only position 0 is read.
             let fixed = |step: usize, n: usize| (step.min(n) as i64) << 32;
             let map = Affine {
                 xx: fixed(columns, self.width()),
@@ -273,8 +278,8 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Pads each side by the given number of rows and columns, filled by the border mode,
-    /// [`Border::Reflect101`] or that of [`Image::with_border`] (OpenCV's `copyMakeBorder`).
+    /// Adds rows and columns at each side, filled by the border mode (OpenCV's `copyMakeBorder`):
+    /// [`Border::Reflect101`], or set by [`Image::with_border`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -297,8 +302,8 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Pastes `other` over the image, its upper left pixel in row `top` and column `left`; parts beyond the edge are
-    /// cut off. Both have the same number of channels and of levels, or `other` has one.
+    /// Pastes `other` over the image, its first pixel in row `top` and column `left`. Pixels beyond
+    /// the edge are cut off. `other` has as many channels and levels as the image, or one.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -313,7 +318,7 @@ impl<T: Element> Image<T> {
         let call @ Call { site, .. } = Call::of("paste");
         self.attempt(self.shape(), || {
             other.check()?;
-            // As many levels and channels as its part has.
+            // With the levels and channels of the part.
             let shape = |part: Shape| Shape { depth: part.depth, channels: part.channels, ..self.shape() };
             if !self.session().same(other.session()) {
                 return Err(Error::ForeignImage { op: "paste", site });

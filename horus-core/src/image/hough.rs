@@ -1,4 +1,4 @@
-//! Straight lines.
+//! The Hough transform.
 
 use std::convert::Infallible;
 
@@ -12,11 +12,11 @@ use crate::error::{Call, Error};
 /// `normals` has a vector of length 1, `[x, y]`, for each direction: the cosine and the sine of an
 /// angle. The line of the pixel in row `y` and column `x` has the distance
 /// `normal[0] * x + normal[1] * y` from the pixel (0, 0), in pixels, rounded in `f64` to nearest,
-/// halves away from 0. The counts of a direction are those of distances `-r..=r`, with `r` the
-/// length of the diagonal rounded up: that of distance `d` is `counts[d + r]`.
+/// halves away from zero. The counts of a direction are for distances `-r..=r`, where `r` is the
+/// length of the diagonal rounded up: `counts[d + r]` is the count for distance `d`.
 ///
-/// The mask comes to the host of every rank, whose threads count. It is an error if it has several
-/// channels or levels, or if a normal is longer than 1.
+/// The mask is copied to the host of every rank, whose threads count. It is an error if the mask
+/// has several channels or levels, or if a normal is longer than 1.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -41,7 +41,7 @@ pub fn hough_line(mask: &Image<bool>, normals: &[[f64; 2]]) -> Value<Vec<Vec<u64
             return Err(Error::parameter(call, message));
         }
         if let Some([x, y]) = normals.iter().find(|[x, y]| x.hypot(*y).is_nan() || x.hypot(*y) > UNIT) {
-            return Err(Error::parameter(call, format!("the normal is ({x}, {y}); its length is 1")));
+            return Err(Error::parameter(call, format!("the normal is ({x}, {y}); its length must be 1")));
         }
         Ok(mask.plain())
     });
@@ -65,8 +65,9 @@ pub fn hough_line(mask: &Image<bool>, normals: &[[f64; 2]]) -> Value<Vec<Vec<u64
 
 /// Counts the true pixels on the lines of one direction.
 ///
-/// Integers in units of 2^-32 pixels tell the nearest line of most pixels. They are off by less than 4
-/// units, so that the definition decides close to a half, and everywhere if `f64` has no such units.
+/// The nearest line of most pixels is computed with integers in units of 2^-32 pixels. Their error
+/// is below 4 units. Close to a half, and where `f64` cannot represent such units, the definition
+/// is evaluated.
 fn count(rows: &[(f64, Vec<u32>)], width: usize, [nx, ny]: [f64; 2], counts: &mut [u64]) {
     const UNITS: f64 = 4_294_967_296.0;
     const CLOSE: u32 = 8;

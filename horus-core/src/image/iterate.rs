@@ -1,4 +1,4 @@
-//! Loops over images: a step is recorded once and repeated.
+//! Loops over images: the loop body is recorded once and repeated.
 
 use std::ops::ControlFlow;
 use std::panic::Location;
@@ -10,16 +10,16 @@ use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::{Attributes, Handle, LoopLimits, LoopResult, RecordedLoop, Session, StandIns};
 
-/// A measure of the change of a state in one step: one number for all pixels of all its images, in
-/// `f64`.
+/// A measure of the change of a state in one iteration: one number, in `f64`, for all pixels of all
+/// its images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Norm {
     /// The largest difference of a pixel.
     #[default]
     Max,
-    /// The root of the mean of squared differences.
+    /// The square root of the mean of squared differences.
     Rms,
-    /// The root of the sum of squared differences.
+    /// The square root of the sum of squared differences.
     L2,
 }
 
@@ -40,13 +40,14 @@ pub struct Until {
 }
 
 impl Until {
-    /// Ends after this many steps.
+    /// Ends the loop after this many iterations.
     pub fn steps(steps: usize) -> Until {
         Until { steps, below: None, norm: Norm::Max, every: 1 }
     }
 
-    /// When a step changes the state by less than `eps`, or after `most` steps. The change is measured after every tenth step
-    /// and after the last one, unless [`Until::every`] says otherwise.
+    /// Ends the loop when an iteration changes the state by less than `eps`, or after `most`
+    /// iterations. The change is measured after every tenth iteration and after the last one; see
+    /// [`Until::every`].
     pub fn below(eps: f64, most: usize) -> Until {
         Until { steps: most, below: Some(eps), norm: Norm::Max, every: 10 }
     }
@@ -56,7 +57,7 @@ impl Until {
         Until { norm, ..self }
     }
 
-    /// Measures the change after every `steps` steps: a measurement reads the state once more.
+    /// Measures the change after every `steps` iterations. A measurement reads the state once more.
     pub fn every(self, steps: usize) -> Until {
         Until { every: steps, ..self }
     }
@@ -83,11 +84,11 @@ impl From<usize> for Until {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Ending {
-    /// All steps were made.
+    /// All iterations were done.
     Steps,
-    /// The change of a step was below the bound.
+    /// The change was below the bound.
     Converged,
-    /// The change of a step was not a finite number.
+    /// The change was not a finite number.
     Diverged,
     /// `watch` ended the loop.
     Stopped,
@@ -96,13 +97,13 @@ pub enum Ending {
 /// The outcome of a loop.
 #[derive(Clone, Debug)]
 pub struct Iterated<S> {
-    /// The state after the last step.
+    /// The state after the last iteration.
     pub state: S,
-    /// Number of steps made.
+    /// Number of iterations.
     pub steps: usize,
-    /// The change of the state in the last step that was measured.
+    /// The last change that was measured.
     pub change: Option<f64>,
-    /// The reason for its end.
+    /// The reason for the end of the loop.
     pub ending: Ending,
 }
 
@@ -144,7 +145,7 @@ fn kinds(handles: &[&Handle]) -> String {
     if text.is_empty() { "no image".into() } else { text.join(", ") }
 }
 
-/// Fails unless a step keeps the number, shapes and types of a state's images.
+/// Fails unless the loop body keeps the number, shapes and types of the state's images.
 fn same_kind(before: &[&Handle], after: &[&Handle], session: &Session, site: Site) -> Result<()> {
     for h in after {
         h.check()?;
@@ -154,27 +155,28 @@ fn same_kind(before: &[&Handle], after: &[&Handle], session: &Session, site: Sit
     }
     let kind = |h: &&&Handle| (h.shape, h.dtype);
     let same = before.len() == after.len() && before.iter().zip(after).all(|(a, b)| kind(&a) == kind(&b));
-    let text = || format!("a step makes {} of {}; it must keep number and shapes", kinds(after), kinds(before));
+    let text =
+        || format!("a step makes {} of {}; number, shapes and types must stay the same", kinds(after), kinds(before));
     if same { Ok(()) } else { Err(Error::parameter(Call { op: "iterate", site }, text())) }
 }
 
 impl Session {
-    /// Repeats a step: `state = step(state)`, until `until` says so. The state is an image, or a
+    /// Repeats `state = step(state)` until `until` ends the loop. The state is an image, or a
     /// tuple, array or `Vec` of images.
     ///
-    /// `step` is called once, records what a step computes, and that program is then run as often
-    /// as needed, several steps planned together: nothing is recorded or planned per step, memory
-    /// does not grow with the number of steps, and on a GPU the host runs ahead. Values that do not
-    /// depend on the state are computed once, as are values recorded before the call; a few pixel
-    /// operations on such images, and broadcasts, are evaluated in each step rather than stored.
-    /// Results are the same bits as those of a loop that calls `step` each time, unless a
-    /// [map of blocks](crate::session::BlockMap::relaxed) says otherwise.
+    /// `step` is called once, to record an iteration. The recorded program then runs as often as
+    /// needed, with several iterations in one plan: nothing is recorded or planned per iteration,
+    /// memory does not grow with their number, and on a GPU the host runs ahead. Values that do not
+    /// depend on the state are computed once; cheap pixel operations on them, and broadcasts, are
+    /// repeated in each iteration rather than stored. Results have the same bits as a loop that
+    /// calls `step` each time, unless a [block map](crate::session::BlockMap::relaxed) relaxes
+    /// this.
     ///
-    /// In one process, a loop that does not fit in memory, or on a device, is computed by regions, its state in the
-    /// host's memory, if it takes a small part of that, or in temporary files.
+    /// In one process, a loop that does not fit in memory or on a device is computed by regions.
+    /// Its state is then in host memory if it is small, else in temporary files.
     ///
     /// A `step` that reads a value ([`Image::to_vec`], [`Value::get`], a nested loop) is called for
-    /// each step instead. Other evaluations meanwhile exclude the images of a step.
+    /// each iteration instead. Other evaluations meanwhile exclude the images of an iteration.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -191,13 +193,13 @@ impl Session {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     ///
-    /// A loop that does not converge within its steps, or whose change is not finite, ends with its
-    /// current state: [`Iterated::ending`] and the log report it.
+    /// A loop that does not converge within its iterations, or whose change is not finite, ends
+    /// with its current state; [`Iterated::ending`] and the log report it.
     ///
     /// # Errors
-    /// If the state carries an error, a step makes one, or changes number, shape or type of its
-    /// images; if the bound is negative or not a number; if a loop that is relaxed may not converge; else the
-    /// error of the evaluation.
+    /// If the state carries an error; if `step` records an error, or changes number, shape or type
+    /// of the images; if the bound is negative or NaN; if a relaxed loop may not converge; if the
+    /// evaluation fails.
     #[track_caller]
     pub fn iterate<S: LoopState>(
         &self,
@@ -208,14 +210,14 @@ impl Session {
         self.looped(state, until.into(), step, None, Location::caller())
     }
 
-    /// [`Session::iterate`] that shows the state to `watch` after every `every` steps, with their
-    /// number: to save or print it, or to end the loop.
+    /// [`Session::iterate`] that calls `watch` after every `every` iterations, with their number
+    /// and the state, to save or print it, or to end the loop.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # use std::ops::ControlFlow;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::worms(&session, 32, 32);
+    /// let image = samples::worms(&session, 32, 32);
     /// let mut ranges = Vec::new();
     /// session.iterate_watched(image, 30, |u| u.gauss(1.0), 10, |step, u| {
     ///     ranges.push((step, u.max_value().get()?));
@@ -227,7 +229,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`Session::iterate`], if `every` is 0, and the errors of `watch`.
+    /// As [`Session::iterate`]; also if `every` is 0, and the errors of `watch`.
     #[track_caller]
     pub fn iterate_watched<S: LoopState>(
         &self,
@@ -276,7 +278,7 @@ impl Session {
         self.repeat_recorded(state, recorded, step, watch, told, site)
     }
 
-    /// A loop whose step was recorded.
+    /// Runs a loop whose body was recorded.
     fn repeat_recorded<S: LoopState>(
         &self,
         state: S,
@@ -328,7 +330,7 @@ impl Session {
         }
     }
 
-    /// A loop whose step reads values: it is called each time.
+    /// Runs a loop whose body reads values, so that it is called each time.
     fn repeat_each<S: LoopState>(
         &self,
         mut state: S,
@@ -363,7 +365,7 @@ impl Session {
     }
 }
 
-/// A recorded step. Fields are dropped in this order.
+/// A recorded loop body. Fields are dropped in this order.
 struct RecordedStep<S> {
     next: S,
     stand_ins: StandIns,
@@ -371,7 +373,7 @@ struct RecordedStep<S> {
 
 type StepWatcher<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;
 
-/// The bookkeeping of a loop's end.
+/// Decides when a loop ends.
 struct LoopMonitor {
     until: Until,
     pixels: usize,
@@ -397,7 +399,7 @@ impl LoopMonitor {
         let change = self.change;
         match (ending, self.until.below, change) {
             (Ending::Diverged, ..) => {
-                crate::warn!("a loop diverged: step {steps} changed its state by no finite number")
+                crate::warn!("a loop diverged: step {steps} changed its state by a number that is not finite")
             }
             (Ending::Steps, Some(eps), Some(change)) => {
                 crate::warn!(

@@ -18,7 +18,7 @@ use crate::shape::{Axis, Shape};
 /// Maximum number of bins of a histogram of labels.
 const MOST: usize = 1 << 24;
 
-/// The pixels of each label of an image: see [`Image::by_label`].
+/// The pixels of each label of an image. See [`Image::by_label`].
 #[derive(Clone, Debug)]
 pub struct ByLabel<T: Element, L: Element> {
     image: Image<T>,
@@ -26,23 +26,24 @@ pub struct ByLabel<T: Element, L: Element> {
     count: usize,
 }
 
-/// The position and extent of a label's pixels: see [`ByLabel::shapes`].
+/// The position and spread of a label's pixels. See [`ByLabel::shapes`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LabelShape {
     /// Number of pixels.
     pub pixels: u64,
-    /// The mean of their rows and that of their columns; NaN without pixels.
+    /// The mean row and the mean column; NaN without pixels.
     pub centre: (f64, f64),
-    /// The population covariance of rows and columns: of rows with rows, of rows with columns, of columns with columns. The lengths of
-    /// the axes of an ellipse of the same moments are four times the roots of its eigenvalues.
+    /// The population covariances: rows with rows, rows with columns, columns with columns. The
+    /// axes of an ellipse with the same moments are four times the square roots of the eigenvalues
+    /// long.
     pub covariance: (f64, f64, f64),
 }
 
 impl<T: Pixel> Image<T> {
-    /// The pixels of this image, or volume, of one channel by their labels, `0..count`: `labels`
-    /// has the same extent and pixels of any integer type; pixels of other labels do not count.
+    /// Groups the pixels of this image or volume of one channel by their labels, `0..count`.
+    /// `labels` has the same size and any integer type. Pixels with other labels do not count.
     /// There are at most 2^28 labels (2^24 for [counts](ByLabel::counts) and
-    /// [histograms](ByLabel::histogram)); [`ByLabel`] documents the memory per label.
+    /// [histograms](ByLabel::histogram)). [`ByLabel`] documents the memory per label.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -65,16 +66,16 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Sums of each label are exact, and rounded once: they depend neither on an order nor on devices
-/// and ranks. Each statistic takes one pass; several that are read together
-/// ([`Session::get_all`](crate::session::Session::get_all)) share it.
+/// Statistics of each label. Sums are exact and rounded once, so they do not depend on order,
+/// devices or ranks. Each statistic reads the image once; statistics that are read together
+/// ([`Session::get_all`](crate::session::Session::get_all)) share this read.
 ///
-/// Sums take a table of 24 to 32 bytes for each label where pixels are integers, 136 of `f32` and
-/// 736 of `f64`; with squares (the variance) 40 to 64, 352 and 1464. Extremes take 8 bytes for each
-/// label and every 32 rows, or as many more rows as there are more labels than pixels in them:
-/// never more numbers than the image has pixels, except for the last rows.
+/// Memory of sums per label: 24 to 32 bytes for integers, 136 for `f32`, 736 for `f64`; of the
+/// variance: 40 to 64, 352 and 1464. Minimum and maximum take 8 bytes per label for every 32 rows,
+/// or for more rows if there are more labels than pixels in 32 rows. Their table never has more
+/// numbers than the image has pixels, except for the last rows.
 impl<T: Pixel, L: Pixel> ByLabel<T, L> {
-    /// The sum of the pixels of each label: the number nearest to it.
+    /// The sum of the pixels of each label, correctly rounded.
     #[track_caller]
     pub fn sum(&self) -> Value<Vec<f64>> {
         self.of_sums(false, |row| Digits::of(T::TAG).rounded(&row[1..]).0, Location::caller())
@@ -86,8 +87,8 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         self.of_sums(false, |row| Digits::of(T::TAG).rounded(&row[1..]).0 / row[0], Location::caller())
     }
 
-    /// The population variance of the pixels of each label, from exact sums of pixels and squares,
-    /// so that a large mean costs no precision; NaN without pixels.
+    /// The population variance of the pixels of each label; NaN without pixels. Sums of pixels and
+    /// squares are exact, so a large mean does not reduce the precision.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -107,7 +108,8 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         self.of_sums(true, variance, Location::caller())
     }
 
-    /// The smallest pixel of each label, ignoring NaN; the largest number of the type without pixels (infinity of floats).
+    /// The smallest pixel of each label, ignoring NaN; without pixels the largest number of the
+    /// type (infinity for floats).
     #[track_caller]
     pub fn min(&self) -> Value<Vec<T>> {
         let blocks = self.reduced(LabelReduce::Min { count: self.count, block: self.block() }, Location::caller());
@@ -115,7 +117,8 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
     }
 
-    /// The largest pixel of each label, ignoring NaN; the smallest number of the type without pixels (minus infinity of floats).
+    /// The largest pixel of each label, ignoring NaN; without pixels the smallest number of the
+    /// type (minus infinity for floats).
     #[track_caller]
     pub fn max(&self) -> Value<Vec<T>> {
         let blocks = self.reduced(LabelReduce::Max { count: self.count, block: self.block() }, Location::caller());
@@ -123,10 +126,12 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
     }
 
-    /// The median of the pixels of each label, ignoring NaN; NaN without pixels. Of an even number it
-    /// is half the sum of the two in the middle, as in SciPy: of `f32` pixels in `f32`, else in `f64`.
+    /// The median of the pixels of each label, ignoring NaN; NaN without pixels. For an even number
+    /// it is half the sum of the two middle pixels, as in SciPy: in `f32` for `f32` pixels, else in
+    /// `f64`.
     ///
-    /// Pixels and labels come to the host of every rank, which orders the pixels of each label apart.
+    /// Pixels and labels are copied to the host of every rank, which sorts the pixels of each
+    /// label.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -146,9 +151,9 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         self.of_ordered(Call::of("median"), 50.0, half)
     }
 
-    /// The `percent`-th percentile of the pixels of each label, 0 to 100, by the rule of
-    /// [`Image::percentile`]; NaN without pixels. It is computed as the [median](Self::median). It is
-    /// an error if `percent` is not in 0 to 100.
+    /// The `percent`-th percentile of the pixels of each label, defined as in
+    /// [`Image::percentile`]; NaN without pixels. It is computed like the [median](Self::median).
+    /// It is an error if `percent` is not in 0 to 100.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -170,8 +175,8 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         })
     }
 
-    /// A histogram of the pixels of each label: the counts of [`Image::histogram`], label by label. It is an error if labels and bins
-    /// together are more than 2^24.
+    /// A histogram of the pixels of each label: the counts of [`Image::histogram`], label by label.
+    /// It is an error if the histograms have more than 2^24 bins in all.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -187,7 +192,10 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         let all = self.count.saturating_mul(bins);
         let counts = self.image.attempt::<f64>(Shape::new(1, all.max(1), 1), || {
             if all == 0 || all > MOST || !(lo < hi && (hi - lo).is_finite()) {
-                let message = format!("{} labels of {bins} bins over {lo} to {hi}", self.count);
+                let message = format!(
+                    "{} labels, {bins} bins, range {lo} to {hi}; labels times bins must be 1 to 2^24, the range of finite width",
+                    self.count
+                );
                 return Err(Error::parameter(call, message));
             }
             let (image, labels) = (self.image.convert::<f64>(), self.labels.convert::<f64>());
@@ -228,9 +236,9 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         Value::of(&counts, |b| b.as_slice::<f64>().iter().map(|v| *v as u64).collect())
     }
 
-    /// Number, centre and second moments of the pixels of each label (as scikit-image's `regionprops`), whatever their values. Sums are
-    /// exact, and made in one pass over the labels and a table of 112 bytes for each. A volume is an error: its levels are
-    /// [slices](Image::slice).
+    /// Number, centre and second moments of the pixels of each label (as scikit-image's
+    /// `regionprops`), whatever their values. Sums are exact; they read the labels once and take
+    /// 112 bytes per label. A volume is an error: use its [slices](Image::slice).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -249,14 +257,14 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         let shape = Shape::new(rows.max(1), columns, 1);
         let sums = self.image.attempt::<f64>(shape, || {
             if self.labels.depth() != 1 {
-                let message = format!("the label image has {} levels; look at each slice", self.labels.depth());
+                let message = format!("the label image has {} levels; take one (`slice`)", self.labels.depth());
                 return Err(Error::parameter(call, message));
             }
             Ok(record(self.labels.session(), Op::from(how), &[self.labels.handle()], shape, site))
         });
         Value::of(&sums, move |b| {
             let of = |row: &[f64]| {
-                // Integers: digits from that of 1 on.
+                // Integers: digits from the units on.
                 let (n, mut at) = (row[0], 1);
                 let [y, x, yy, yx, xx] = [PLACE, PLACE, PRODUCT, PRODUCT, PRODUCT].map(|digits| {
                     at += digits;
@@ -269,15 +277,15 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         })
     }
 
-    /// For each label, `between` of the two pixels in order between which a percentile lies, and the
-    /// part of the way from one to the other; NaN without pixels.
+    /// Computes a percentile for each label: `between` gets the two sorted pixels around it and the
+    /// fraction of the way from one to the other. NaN without pixels.
     fn of_ordered(
         &self,
         call: Call,
         percent: f64,
         between: impl Fn(f64, f64, f64) -> f64 + Send + Sync + 'static,
     ) -> Value<Vec<f64>> {
-        // The largest number up to which `f32` has every label.
+        // The largest number up to which `f32` represents every label.
         const EXACT: usize = 1 << 24;
         match self.count <= EXACT {
             true => self.of_pairs::<T::Interp>(call, percent, between),
@@ -285,7 +293,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         }
     }
 
-    /// [`ByLabel::of_ordered`] with labels and pixels in `F`, which holds both.
+    /// [`ByLabel::of_ordered`] with labels and pixels in `F`, which represents both exactly.
     fn of_pairs<F: Float>(
         &self,
         call: Call,
@@ -333,7 +341,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     }
 }
 
-/// Some of the pixels, without NaN, one label of `0..count` after the other, and the end of each.
+/// Some of the pixels, without NaN, label by label, and the end of each label's pixels.
 #[derive(Default)]
 struct LabelledPixels<F> {
     ends: Vec<u32>,
@@ -341,7 +349,8 @@ struct LabelledPixels<F> {
 }
 
 impl<F: Float> LabelledPixels<F> {
-    /// A part for each thread, or fewer, so that they have no more labels than pixels. `pairs` are a label and a pixel.
+    /// One part per thread, or fewer, so that the parts have no more labels than pixels. `pairs`
+    /// are a label and a pixel.
     fn all(workers: &Workers, pairs: &[[F; 2]], count: usize) -> Vec<LabelledPixels<F>> {
         let share = pairs.len().div_ceil(workers.threads()).max(count);
         let mut parts: Vec<LabelledPixels<F>> =
@@ -378,7 +387,7 @@ impl<F: Float> LabelledPixels<F> {
     }
 }
 
-/// Applies `value` to the pixels of each label, on all threads; NaN of labels without any.
+/// Applies `value` to the pixels of each label, on all threads; NaN for labels without pixels.
 fn each_group<F: Float>(
     workers: &Workers,
     parts: &[LabelledPixels<F>],
@@ -410,7 +419,7 @@ fn each_group<F: Float>(
     found
 }
 
-/// The pixel at a position of the ascending order, and the next one, or itself if it is the last.
+/// The pixel at a position in ascending order, and the next one, or itself if it is the last.
 fn in_order<F: Float>(pixels: &mut [F], position: usize) -> (f64, f64) {
     let order = |a: &F, b: &F| a.partial_cmp(b).unwrap_or(Ordering::Equal);
     let (_, value, above) = pixels.select_nth_unstable_by(position, order);
@@ -418,14 +427,14 @@ fn in_order<F: Float>(pixels: &mut [F], position: usize) -> (f64, f64) {
     (value.to_f64(), next.to_f64())
 }
 
-/// The reduction of an image by labels of its extent.
+/// Reduces an image by labels of the same size.
 fn table<T: Pixel, L: Pixel>(image: &Image<T>, labels: &Image<L>, how: LabelReduce, site: Site) -> Image<f64> {
     let (rows, columns) = how.extent(image.height());
     let shape = Shape::new(rows, columns, 1);
     record(image.session(), Op::from(how), &[labels.handle(), image.handle()], shape, site)
 }
 
-/// Checks labels, and that they have the extent of an image.
+/// Checks labels, and that they have the size of the image.
 fn fits<T: Pixel, L: Pixel>(call: Call, image: &Image<T>, labels: &Image<L>, count: usize) -> Result<()> {
     labels.check()?;
     let wrong = |message: String| Err(Error::parameter(call, message));
@@ -433,14 +442,16 @@ fn fits<T: Pixel, L: Pixel>(call: Call, image: &Image<T>, labels: &Image<L>, cou
         return Err(Error::ForeignImage { op: call.op, site: call.site });
     }
     if !LabelReduce::labels(L::TAG) {
-        return wrong(format!("labels are integers, not {}", L::TAG));
+        return wrong(format!("labels must be integers, not {}", L::TAG));
     }
     if image.shape() != labels.shape() || image.channels() != 1 {
         let (image, labels) = (image.shape(), labels.shape());
-        return wrong(format!("labels of {labels} for an image of {image}; both have one channel (see `channel`)"));
+        return wrong(format!(
+            "labels of {labels} for an image of {image}; both must have one shape and one channel (`channel`)"
+        ));
     }
     if image.shape().len() > MOST_PIXELS {
-        return wrong(format!("an image of {} has more than 2^28 pixels", image.shape()));
+        return wrong(format!("an image of {} has {} pixels; the limit is 2^28", image.shape(), image.shape().len()));
     }
     if count == 0 || count > MOST_PIXELS {
         return wrong(format!("{count} labels; the range is 1 to 2^28"));

@@ -9,10 +9,10 @@ use crate::error::{Call, Error, Site};
 use crate::ir::graph::Op;
 use crate::shape::Shape;
 
-/// The entries of a look-up table: a slice, an array or a vector of them, or an image of one row.
+/// The entries of a look-up table: a slice, an array, a vector, or an image of one row.
 #[derive(Clone, Copy, Debug)]
 pub enum Table<'a, U: Pixel> {
-    /// Entries that the program has.
+    /// Entries in the program's memory.
     Entries(&'a [U]),
     /// Entries that are computed.
     Image(&'a Image<U>),

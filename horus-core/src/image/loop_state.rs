@@ -10,7 +10,7 @@ pub trait LoopState: Sized {
     #[doc(hidden)]
     fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>);
 
-    /// The same with other images, of the same types.
+    /// The same state with other images of the same types.
     #[doc(hidden)]
     fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Self;
 }

@@ -1,9 +1,9 @@
 //! Masks: images of truth values.
 //!
-//! Masks are `Image<bool>`: `DType::Bool` while recorded, so that types distinguish them from
-//! numbers; `lower` turns it into `DType::stored`, `u8` 0 and 1, and kernels, planner and devices
-//! handle numbers only. Conjunction, disjunction and difference are therefore `Min`, `Max` and
-//! `AbsDiff`, and `convert` to `u8` is a load.
+//! Masks are `Image<bool>`, recorded as `DType::Bool`. `lower` turns this type into
+//! `DType::stored`, `u8` 0 and 1: kernels, planner and devices handle numbers only. Conjunction,
+//! disjunction and exclusive or are therefore `Min`, `Max` and `AbsDiff`, and `convert` to `u8` is
+//! a load.
 
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, Not};
 use std::panic::Location;
@@ -15,8 +15,8 @@ use crate::error::Site;
 use crate::ops::pixel::PixelOp;
 use crate::ops::reduce::RowReduce;
 
-/// Masks: the results of comparisons. They combine by `& | ^ !`, select between images, and restrict sums. A file of a
-/// mask holds 0 and 255.
+/// Masks: the results of comparisons. They combine by `& | ^ !`, select between images, and
+/// restrict statistics. A mask is saved as 0 and 255.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -30,14 +30,15 @@ use crate::ops::reduce::RowReduce;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl Image<bool> {
-    /// `a` where this mask is true, else `b` (`np.where`): each an [`Argument`], of one type.
+    /// `a` where this mask is true, else `b` (`np.where`). Each is an [`Argument`]; both have the
+    /// same type.
     #[doc(alias("copyTo", "where"))]
     #[track_caller]
     pub fn select<T: Pixel>(&self, a: impl Argument<T>, b: impl Argument<T>) -> Image<T> {
         pixel(PixelOp::Select, [ArgumentTerm::image(self), a.term(), b.term()], Location::caller())
     }
 
-    /// The number of true pixels, over all channels.
+    /// The number of true pixels in all channels.
     #[doc(alias("countNonZero", "count_nonzero"))]
     #[track_caller]
     pub fn count(&self) -> Value<u64> {
@@ -67,7 +68,8 @@ impl<T: Pixel> Grouping<T> for &Image<bool> {
     }
 }
 
-/// The pixels where a mask is true: see [`Image::over`]. A mask of one channel holds for all.
+/// The pixels where a mask is true. See [`Image::over`]. A mask of one channel applies to all
+/// channels.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -98,7 +100,7 @@ impl<T: Pixel> Inside<T> {
         Value::single(&(self.mask.select(&self.image, T::ZERO).total(site) / self.count(site)))
     }
 
-    /// The population variance, in two passes; NaN if the mask is true nowhere.
+    /// The population variance, from two reads of the image; NaN if the mask is true nowhere.
     #[track_caller]
     pub fn variance(&self) -> Value<f64> {
         let site = Location::caller();
@@ -109,14 +111,16 @@ impl<T: Pixel> Inside<T> {
         Value::single(&(squares.total(site) / count))
     }
 
-    /// The smallest pixel, ignoring NaN; the largest number of the type if the mask is true nowhere (infinity of floats).
+    /// The smallest pixel, ignoring NaN; the largest number of the type if the mask is true nowhere
+    /// (infinity for floats).
     #[doc(alias("minMaxLoc", "minimum"))]
     #[track_caller]
     pub fn min(&self) -> Value<T> {
         Value::single(&self.mask.select(&self.image, T::HIGHEST).reduced(RowReduce::Min, Location::caller()))
     }
 
-    /// The largest pixel, ignoring NaN; the smallest number of the type if the mask is true nowhere (minus infinity of floats).
+    /// The largest pixel, ignoring NaN; the smallest number of the type if the mask is true nowhere
+    /// (minus infinity for floats).
     #[track_caller]
     pub fn max(&self) -> Value<T> {
         Value::single(&self.mask.select(&self.image, T::LOWEST).reduced(RowReduce::Max, Location::caller()))
@@ -124,7 +128,7 @@ impl<T: Pixel> Inside<T> {
 
     /// The number of pixels where the mask is true; a broadcast mask counts once per repetition.
     fn count(&self, site: Site) -> Image<f64> {
-        // A broadcast mask counts as often as it is repeated.
+        // A broadcast mask counts once per repetition.
         let (image, mask) = (self.image.shape(), self.mask.shape());
         let together = image.broadcast(mask).unwrap_or(mask).len();
         let repeated = together as f64 / mask.len().max(1) as f64;

@@ -5,14 +5,13 @@
 //! [`Image::to_array`], [`Image::pixel`], [`Image::save`], [`Value::get`]).
 //!
 //! **Recording never fails.** An invalid call (sizes that differ, a parameter outside its domain,
-//! an image without pixels) yields an image that carries its error: the operation, the fault, and
-//! the line of the program. Everything computed from it carries the error on, and reading it
-//! returns the error, as does [`Image::check`] at any time. Nothing is executed for it, and other
-//! images are unaffected. An error that is dropped unread is logged.
+//! an image without pixels) yields an image that carries an error, with the operation, the cause,
+//! and the line of the program. Everything computed from it carries the error too. Reading the
+//! image, or [`Image::check`], returns the error; an unread error is logged.
 //!
-//! Operations of two images take images owned or borrowed, scalars, reductions, and one value per
-//! channel (see [`Argument`]). Images of different extents broadcast if each extent is the same or
-//! 1.
+//! The other operand of an operation is an image (owned or borrowed), a scalar, a reduction, or one
+//! value per channel (see [`Argument`]). Images of different shapes broadcast if each axis has the
+//! same length or length 1.
 //!
 //! ```
 //! # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -27,11 +26,14 @@
 //! # Ok::<(), horus_core::error::Error>(())
 //! ```
 //!
-//! Every rank runs the same program, so all methods that read values back are collective: every
-//! rank calls them and gets the same result.
+//! Every rank runs the same program. Methods that read values are collective: every rank calls them
+//! and gets the same result.
 
 // The documentation lists methods in this order: in and out, arithmetic, filters, geometry, colour,
 // reductions, volumes, loops.
+pub mod bindings;
+pub mod samples;
+
 mod create;
 
 mod arrays;
@@ -88,7 +90,6 @@ mod external;
 mod forecasts;
 mod form;
 mod pixels;
-mod worms;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -127,12 +128,13 @@ use crate::shape::{Border, Shape};
 use horus_base::position_map::Relation;
 
 /// An image of `height x width` pixels with one or more channels of type `T`, or a volume of
-/// several such levels (its [depth](Image::depth)): a handle on a recorded value.
+/// several such levels (see [`Image::depth`]). It is a handle on a recorded value.
 ///
-/// Resampling, filters by one filter or footprint of the plane, and other operations in the plane
-/// process each level of a volume separately. Operations with a number for each axis, such as
-/// [`Image::gauss`], extend across levels of a volume, unless given a pair `(y, x)`; filters and
-/// footprints do if there is one for each of several levels.
+/// Operations in the plane, such as resampling or a filter with one
+/// [`Filter`](crate::ops::neighbourhood::Filter), process each level of a volume separately. Operations with a
+/// number for each axis, such as [`Image::gauss`], extend across the levels of a volume, unless
+/// they get a pair `(y, x)`. Filters and footprints extend across levels if there is one for each
+/// of several levels.
 ///
 /// Cloning copies the handle, not the pixels. Images are values: no operation changes its operands.
 #[doc(alias("Mat", "ndarray"))]
@@ -147,7 +149,7 @@ pub struct Image<T: Element> {
     pixel: PhantomData<T>,
 }
 
-/// The image behind a handle of type `T`.
+/// An image of type `T` from its handle.
 #[doc(hidden)]
 impl<T: Element> From<Handle> for Image<T> {
     fn from(handle: Handle) -> Image<T> {
@@ -156,7 +158,7 @@ impl<T: Element> From<Handle> for Image<T> {
 }
 
 impl<T: Element> Image<T> {
-    /// The image behind a handle of type `T`.
+    /// An image of type `T` from its handle.
     pub(crate) fn from_handle(handle: Handle) -> Image<T> {
         debug_assert_eq!(handle.dtype, T::TAG);
         Image { handle, border: None, tolerance: None, pixel: PhantomData }
@@ -166,11 +168,12 @@ impl<T: Element> Image<T> {
         &self.handle
     }
 
-    /// The same image, with border mode `border` for the operation called on it next: in filters
-    /// and morphology, whose default is [`Border::Reflect101`], in [`Image::pad`], and in
-    /// operations that move pixels ([`Image::shift`], [`Image::rotate`], [`Image::affine`],
-    /// [`Image::remap`]), whose default is [`Border::Constant`]`(0.0)`. Results have no border
-    /// mode: set it for each operation of a chain. Operations that read nothing beyond the edge, such as `abs`, ignore it.
+    /// Sets the border mode of the operation that is called on the result. The default is
+    /// [`Border::Reflect101`] for filters, morphology and [`Image::pad`], and
+    /// [`Border::Constant`]`(0.0)` for operations that move pixels ([`Image::shift`],
+    /// [`Image::rotate`], [`Image::affine`], [`Image::remap`]). Results of operations have no
+    /// border mode: set it for each operation of a chain. Operations that read nothing beyond the
+    /// edge, such as `abs`, ignore it.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -198,8 +201,7 @@ impl<T: Element> Image<T> {
 
     /// The image as the result of a function of several operations, or computed on the host, whose pixels are related
     /// so to those of the function's inputs: what files say of these follows from that.
-    #[doc(hidden)]
-    pub fn related(&self, function: &'static str, inputs: &[(&Handle, Relation)]) -> Image<T> {
+    pub(crate) fn related(&self, function: &'static str, inputs: &[(&Handle, Relation)]) -> Image<T> {
         let mut handle = self.handle.clone();
         handle.attributes = Attributes::of_function(function, &handle, inputs);
         Image::from_handle(handle)
@@ -220,17 +222,18 @@ impl<T: Element> Image<T> {
         self.shape().channels
     }
 
-    /// Number of levels (slices): 1 for an image, more for a volume.
+    /// Number of levels: 1 for an image, more for a volume.
     pub fn depth(&self) -> usize {
         self.shape().depth
     }
 
-    /// Levels, rows, columns and channels; of a failed image, as far as they are known.
+    /// Levels, rows, columns and channels. For an image that carries an error, as far as they are
+    /// known.
     pub fn shape(&self) -> Shape {
         self.handle.shape
     }
 
-    /// The element type, as a tag.
+    /// The pixel type.
     pub fn dtype(&self) -> DType {
         T::TAG
     }
@@ -256,13 +259,13 @@ impl<T: Element> Image<T> {
         self.handle.check()
     }
 
-    /// Starts to evaluate the image, and returns; reading it waits. See [`Session::start`], which
-    /// starts all recorded values.
+    /// Starts the evaluation of the image and returns at once; reading the image waits.
+    /// [`Session::start`] starts all recorded values.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
+    /// let smooth = samples::worms(&session, 64, 64).gauss(2.0);
     /// smooth.start();
     /// let edges = smooth.sobel(Axis::Columns).abs(); // recorded meanwhile
     /// assert_eq!(smooth.to_vec()?.len(), 64 * 64);
@@ -273,18 +276,18 @@ impl<T: Element> Image<T> {
         self.session().start_one(&self.handle);
     }
 
-    /// Records an operation on this image only that keeps its extent.
+    /// Records an operation on this image only; the result has the same shape.
     fn node<R: Element>(&self, op: Op, site: Site) -> Image<R> {
         self.node_of_shape(op, self.shape(), site)
     }
 
-    /// Records an operation on this image only.
+    /// Records an operation on this image only; the result has shape `shape`.
     fn node_of_shape<R: Element>(&self, op: Op, shape: Shape, site: Site) -> Image<R> {
         record(self.session(), op, &[&self.handle], shape, site)
     }
 
-    /// The image recorded by `make`, if neither this image nor `make` fails; otherwise an image of
-    /// `shape` that carries the error.
+    /// Returns the image recorded by `make`; if this image carries an error or `make` fails, an
+    /// image of `shape` with the error.
     fn attempt<R: Element>(&self, shape: Shape, make: impl FnOnce() -> Result<Image<R>>) -> Image<R> {
         match self.handle.failure_with_shape(shape, R::TAG) {
             Some(handle) => Image::from_handle(handle),
@@ -294,7 +297,7 @@ impl<T: Element> Image<T> {
 }
 
 impl<T: Element> fmt::Display for Image<T> {
-    /// Extent and type, and its failure if any; not its pixels.
+    /// Writes shape, type and error, but no pixels.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} image", self.shape(), T::TAG)?;
         if self.handle.failed() { f.write_str(" that failed") } else { Ok(()) }
@@ -307,17 +310,18 @@ impl<T: Element> fmt::Debug for Image<T> {
     }
 }
 
-/// The image made, or an image of `shape` that carries the error.
+/// Returns `made`, or an image of `shape` that carries the error.
 fn image_or_failure<T: Element>(session: &Session, shape: Shape, made: Result<Image<T>>) -> Image<T> {
     made.unwrap_or_else(|error| Image::from_handle(session.failed(shape, T::TAG, error)))
 }
 
-/// Records an operation; the one place where a recorded value gets its static type.
+/// Records an operation. Only here does a recorded value get its static type.
 fn record<R: Element>(session: &Session, op: Op, inputs: &[&Handle], shape: Shape, site: Site) -> Image<R> {
     Image::from_handle(record_as(session, op, inputs, shape, R::TAG, site))
 }
 
-/// Records an operation whose result may have become too large, by a wider type or more channels.
+/// Records an operation after checking that its result, which may have a wider type or more
+/// channels, is not too large.
 fn record_as(session: &Session, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
     let known = inputs.iter().all(|h| !h.failed());
     match check_shape(Call { op: op.kind(), site }, shape, dtype) {
@@ -326,7 +330,7 @@ fn record_as(session: &Session, op: Op, inputs: &[&Handle], shape: Shape, dtype:
     }
 }
 
-/// Checks the extent of an image to be made: not empty, and addressable.
+/// Checks that a new image has pixels and is addressable.
 fn check_shape(call: Call, shape: Shape, dtype: DType) -> Result<()> {
     if shape.is_empty() {
         return Err(Error::Empty { op: call.op, shape, site: call.site });
@@ -351,7 +355,7 @@ pub(crate) fn is_addressable(shape: Shape, dtype: DType) -> bool {
         .and_then(|n| n.checked_mul(shape.channels))
         .and_then(|n| n.checked_mul(dtype.size()))
         .filter(|n| *n <= MOST_BYTES);
-    // A launch has a row of blocks for each plane.
+    // A launch has one row of blocks per plane.
     const MOST_PLANES: usize = 65_535;
     // Rows may be interleaved.
     bytes.is_some() && shape.planes() <= MOST_PLANES && shape.height.max(shape.interleaved().line()) <= LONGEST

@@ -1,4 +1,4 @@
-//! Morphology: extremes under a footprint, and operations composed of them.
+//! Morphology: minimum and maximum under a footprint, and operations composed of them.
 
 use std::panic::Location;
 
@@ -12,10 +12,11 @@ use crate::ops::neighbourhood::{Combine, Generalized, Reduce};
 use crate::ops::pixel::PixelOp;
 use crate::shape::Border;
 
-/// Morphology, of images and masks. The border mode is [`Border::Reflect101`], unlike OpenCV's, or
-/// that of [`Image::with_border`]. A footprint that cannot be applied is an error. [`Footprints`]
-/// lists its forms, in the plane and across the levels of a volume. NaN are ignored: under nothing
-/// but NaN the smallest pixel is infinity, the largest minus infinity.
+/// Morphology, of images and masks. The border mode is [`Border::Reflect101`] (not OpenCV's
+/// default), or set by [`Image::with_border`]. A footprint that cannot be applied is an error.
+/// [`Footprints`] lists the forms of a footprint, in the plane and across the levels of a volume.
+/// NaN are ignored; if there is nothing else, the smallest pixel is infinity and the largest minus
+/// infinity.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -32,8 +33,8 @@ use crate::shape::Border;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// Erosion: the smallest pixel under the footprint; of a mask, true if it is true under all of
-    /// it.
+    /// Erosion: the smallest pixel under the footprint. For a mask: true if all pixels under it are
+    /// true.
     #[doc(alias("binary_erosion", "grey_erosion", "minimum_filter"))]
     #[track_caller]
     pub fn erode<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
@@ -41,7 +42,7 @@ impl<T: Element> Image<T> {
     }
 
     /// Dilation: the largest pixel under the footprint rotated by 180 degrees (as
-    /// `scipy.ndimage.grey_dilation`); of a mask, true if it is true somewhere under it.
+    /// `scipy.ndimage.grey_dilation`); for a mask, true if any pixel under it is true.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -103,7 +104,7 @@ impl<T: Element> Image<T> {
         self.dilate(footprint).minus(&self.erode(footprint), Location::caller())
     }
 
-    /// The difference; of masks, true where this one is and the other is not.
+    /// The difference; for masks, true where this one is true and the other is not.
     fn minus(&self, other: &Image<T>, site: Site) -> Image<T> {
         pixel(PixelOp::Sub, [ArgumentTerm::image(self), ArgumentTerm::image(other)], site)
     }
@@ -119,7 +120,8 @@ impl<T: Element> Image<T> {
         if !T::TAG.is_float() || footprints.iter().all(|footprint| footprint.len() != 1) {
             return found;
         }
-        // A pixel alone is taken as it is, where other windows start from the identity.
+        // A footprint of one pixel only copies; the identity is applied here, from which other
+        // footprints start.
         let (op, identity) = match reduce {
             Reduce::Max => (PixelOp::Max, f64::NEG_INFINITY),
             _ => (PixelOp::Min, f64::INFINITY),
@@ -127,9 +129,9 @@ impl<T: Element> Image<T> {
         pixel(op, [ArgumentTerm::image(&found), ArgumentTerm::scalar(Scalar::from_f64(T::TAG, identity))], call.site)
     }
 
-    /// The extreme under a footprint. A rectangle is reduced by rows and then by columns: the same
-    /// bits as in one pass, ties and NaN included, because both orders keep the first extreme in
-    /// row-major order.
+    /// The minimum or maximum under a footprint. A rectangle is reduced by rows and then by
+    /// columns. The bits are the same as without the separation, ties and NaN included, because
+    /// both orders keep the first extreme in row-major order.
     pub(super) fn extreme_under(&self, footprint: &Footprint, border: Border, reduce: Reduce, site: Site) -> Image<T> {
         self.attempt(self.shape(), || {
             let windows = footprint.windows(reduce == Reduce::Max)?.into_iter();

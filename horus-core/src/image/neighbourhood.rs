@@ -12,7 +12,7 @@ use crate::ops::neighbourhood::{Filter, FilterLayout, Generalized, Pairing, TapL
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
 
-/// A Gaussian, with this border mode.
+/// A Gaussian with a border mode.
 struct Smoothed {
     sigma: PerAxis<f64>,
     border: Border,
@@ -27,20 +27,22 @@ impl Mixing for Smoothed {
     }
 }
 
-/// Filters of any taps. Linear filters of integer images yield `f32`.
+/// Filters with any taps. Linear filters of integer images yield `f32`.
 impl<T: Pixel> Image<T> {
-    /// The same image, of which the linear filter called on it next may be inexact, to be faster:
-    /// no pixel differs from the exact sum by more than `t * max|pixel| * sum|taps|`, a worst case
-    /// over all images, in which a constant beyond the border counts as a pixel (in volumes filtered
-    /// along the depth, of the filter in the plane). The algorithm follows from taps, type, size and
-    /// `t`, so that results have the same bits on all devices, threads and ranks; plans name it with
-    /// its bound. Where nothing faster is within `t`, plans say so, and the filter is computed as
-    /// without `within`, whose rounding may exceed a small `t`. Without `within`, filters are computed in one order of taps, to
-    /// the last bit. Other operations ignore the tolerance; results have none.
+    /// Allows a faster, inexact algorithm for the linear filter that is called on the result. No
+    /// pixel differs from the exact sum by more than `t * max|pixel| * sum|taps|`. This is the
+    /// worst case over all images; a constant beyond the border counts as a pixel. In volumes
+    /// filtered along the depth, the bound holds for the filter in the plane.
     ///
-    /// Pixels that are not finite make those non-finite that they make without `within`, though an
-    /// infinity may become a NaN. Finite pixels are to be at most a thousandth of the largest number.
-    /// Below the smallest normal numbers each product is rounded to multiples of the smallest number.
+    /// The algorithm follows from taps, type, size and `t`, so results have the same bits on all
+    /// devices, threads and ranks. Plans name it with its bound. If no faster algorithm is within
+    /// `t`, plans say so, and the filter is computed as without `within`; its rounding may exceed a
+    /// small `t`. Without `within`, filters add taps in one fixed order, to the last bit. Other
+    /// operations ignore the tolerance; results have none.
+    ///
+    /// The same pixels are not finite as without `within`, but an infinity may become a NaN. Finite
+    /// pixels must be at most a thousandth of the largest number. Below the smallest normal number,
+    /// each product is rounded to a multiple of the smallest number.
     ///
     /// A tolerance that is not positive and finite, or smaller than half the distance from 1 to the
     /// next number of the filter's type, is an error.
@@ -48,7 +50,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::worms(&session, 300, 300);
+    /// let image = samples::worms(&session, 300, 300);
     /// let exact = image.gauss_2d(30.0, 5.0, 4.0, 0, 0); // 961 taps
     /// let near = image.within(1e-4).gauss_2d(30.0, 5.0, 4.0, 0, 0);
     /// let bound = 1e-4 * image.abs().max_value().get()?; // the taps add up to 1
@@ -75,12 +77,12 @@ impl<T: Pixel> Image<T> {
         Image { tolerance: Some(t), border: self.border, ..self.attempt(self.shape(), valid) }
     }
 
-    /// Correlation: `out(p) = sum over offsets o of tap(o) * in(p + o)`, the filter not flipped. A
-    /// filter of even size anchors at half its size; it may be larger than the image. Each level of
-    /// a volume is filtered separately, unless there is a filter for each of several levels, or
-    /// [`Taps::Depth`]: then responses of the levels are added from the first to the last, along
-    /// the depth each by a fused multiply-add. The border mode supplies the levels beyond those of
-    /// the image.
+    /// Correlation: `out(p) = sum over offsets o of tap(o) * in(p + o)`; the filter is not flipped.
+    /// A filter of even size is anchored at half its size. It may be larger than the image. Each
+    /// level of a volume is filtered separately, unless there is a filter for each of several
+    /// levels, or [`Taps::Depth`]. Then the responses of the levels are added from the first to the
+    /// last; along the depth by fused multiply-adds. The border mode supplies levels beyond the
+    /// image.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -102,7 +104,8 @@ impl<T: Pixel> Image<T> {
         self.filtered(Call::of("correlate"), taps.into(), false)
     }
 
-    /// Convolution: correlation with the filter turned by 180 degrees about its anchor; across levels, along all three axes.
+    /// Convolution: correlation with the filter rotated by 180 degrees about its anchor; across
+    /// levels, mirrored along all three axes.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -140,15 +143,15 @@ impl<T: Pixel> Image<T> {
             if !row.is_row() || !column.is_column() {
                 return Err(Error::parameter(call, format!("expected a row and a column, got {row} and {column}")));
             }
-            // No algorithm for one dimension is faster than its taps.
+            // In one dimension no algorithm is faster than direct summation.
             let of = |filter: &Filter| self.tolerance.map_or_else(|| filter.clone(), |t| tolerance::exact(filter, t));
             let (row, column, border) = (of(row), of(column), self.border());
             Ok(self.linear(call.site).node(Op::Separable { row, column, border }, call.site))
         })
     }
 
-    /// Generalized convolution: each pixel under the window is combined with its weight, and the results are reduced,
-    /// in the arithmetic of the image's own type.
+    /// Generalized convolution: each pixel under the window is combined with its weight, and the
+    /// results are reduced, in the arithmetic of the image's type.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -171,9 +174,8 @@ impl<T: Pixel> Image<T> {
 
     /// A linear filter in the image's own type, rounded as SciPy rounds it, whose taps read so many levels from that of
     /// the pixel; for the Python package.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn truncated(&self, window: &Filter, levels: &[i32], pairing: Pairing) -> Image<T> {
+    pub(crate) fn truncated(&self, window: &Filter, levels: &[i32], pairing: Pairing) -> Image<T> {
         let call @ Call { site, .. } = Call::of("truncated");
         self.attempt(self.shape(), || {
             check_filter(call, window)?;
@@ -197,7 +199,7 @@ impl<T: Pixel> Image<T> {
         })
     }
 
-    /// The image in the type of linear filters.
+    /// Converts to the type of linear filters.
     pub(super) fn linear(&self, site: Site) -> Image<T::Linear> {
         match T::TAG == T::Linear::TAG {
             true => Image::from_handle(self.handle().clone()),
@@ -205,8 +207,8 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// The response of a checked filter, of an image in the type of linear filters; pixels were of
-    /// another type before.
+    /// The response of a checked filter. The image was converted from type `pixels` to the type of
+    /// linear filters.
     pub(super) fn response(
         &self,
         filter: &Filter,
@@ -229,7 +231,7 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// Correlates, with taps turned about their anchor or unchanged.
+    /// Correlates, with taps rotated about their anchor or unchanged.
     fn filtered(&self, call: Call, taps: Taps<'_>, turned: bool) -> Image<T::Linear> {
         let border = self.border();
         match taps {
@@ -250,7 +252,8 @@ impl<T: Pixel> Image<T> {
 /// across it; sigmas are in pixels, derivative orders 0, 1 or 2. An odd order has the sign of the
 /// derivative, as in SciPy.
 impl<T: Pixel> Image<T> {
-    /// Axis-aligned anisotropic Gaussian: u along x, v along y. Both supports are `ceil(3 max(sigma_u, sigma_v))`.
+    /// Axis-aligned anisotropic Gaussian; u is along x and v along y. Both supports are
+    /// `ceil(3 max(sigma_u, sigma_v))`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -269,8 +272,9 @@ impl<T: Pixel> Image<T> {
         self.separable(&row, &column)
     }
 
-    /// Anisotropic Gaussian rotated by `theta` degrees, as one dense kernel; at multiples of 90 degrees it is separable
-    /// and computed as such. `u = x cos t - y sin t` and `v = x sin t + y cos t`, y pointing down.
+    /// Anisotropic Gaussian rotated by `theta` degrees, as one dense filter; at multiples of 90
+    /// degrees it is computed as a separable one. `u = x cos t - y sin t` and
+    /// `v = x sin t + y cos t`, y pointing down.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -295,13 +299,13 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// Anisotropic Gaussian rotated by `theta` degrees, decomposed: first along u, then along v, sampling bilinearly.
-    /// At 0 degrees it is [`Image::gauss_xy`].
+    /// Anisotropic Gaussian rotated by `theta` degrees, decomposed: first along u, then along v,
+    /// with bilinear samples. At 0 degrees it is [`Image::gauss_xy`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::worms(&session, 32, 32);
+    /// let image = samples::worms(&session, 32, 32);
     /// let dense = image.gauss_2d(30.0, 4.0, 2.0, 0, 0);
     /// let decomposed = image.gauss_uv(30.0, 4.0, 2.0, 0, 0);
     /// assert!(dense.absdiff(decomposed).max_value().get()? < 0.02, "nearly the same");
@@ -316,7 +320,8 @@ impl<T: Pixel> Image<T> {
         self.correlate(&u).with_border(self.border()).correlate(&v)
     }
 
-    /// Gaussian smoothing of radius `ceil(3 sigma)` along each axis: of a volume along all three, unless sigma is a pair `(y, x)`.
+    /// Gaussian smoothing with radius `ceil(3 sigma)` along each axis; in a volume along all three
+    /// axes, unless sigma is a pair `(y, x)`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -337,8 +342,9 @@ impl<T: Pixel> Image<T> {
         self.by_alpha(&Smoothed { sigma: sigma.into(), border: self.border() })
     }
 
-    /// The derivative of the image smoothed by [`Image::gauss`], of order `(y, x)` or `(z, y, x)`, or of one along all axes
-    /// (`scipy.ndimage.gaussian_filter`, sign included). It is in the plane if one of both arguments is a pair.
+    /// The derivative of the image smoothed by [`Image::gauss`] (`scipy.ndimage.gaussian_filter`,
+    /// sign included). The order is a pair `(y, x)`, a triple `(z, y, x)`, or one number for all
+    /// axes. If one of the arguments is a pair, the filter works in the plane.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -358,8 +364,10 @@ impl<T: Pixel> Image<T> {
         self.gauss_zyx("gauss_derivative", sigma.into(), order.into())
     }
 
-    /// The 3x3 derivative along an axis, 8 times the slope, as SciPy's `sobel`: along [`Axis::Columns`] it is OpenCV's `Sobel(dx = 1, dy = 0)`,
-    /// along [`Axis::Rows`] `Sobel(dx = 0, dy = 1)`. Other axes are an error; each level of a volume is filtered by itself.
+    /// The 3x3 Sobel derivative along an axis, 8 times the slope (SciPy's `sobel`).
+    /// [`Axis::Columns`] is OpenCV's `Sobel(dx = 1, dy = 0)`, [`Axis::Rows`] is
+    /// `Sobel(dx = 0, dy = 1)`; other axes are an error. Each level of a volume is filtered
+    /// separately.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -377,14 +385,14 @@ impl<T: Pixel> Image<T> {
             let (row, column) = match axis {
                 Axis::Columns => filters::sobel_x(),
                 Axis::Rows => filters::sobel_y(),
-                _ => return Err(Error::parameter(call, "slopes are along `Axis::Rows` or `Axis::Columns`")),
+                _ => return Err(Error::parameter(call, "slopes are along rows or columns")),
             };
             Ok(self.linear(site).node(Op::Separable { row, column, border: self.border() }, site))
         })
     }
 
-    /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel; of a volume, the six neighbours minus six
-    /// times the pixel.
+    /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel; in a
+    /// volume, the six neighbours minus six times the pixel.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -12,12 +12,12 @@ use crate::ir::graph::Op;
 use crate::ops::reduce::RowReduce;
 use crate::shape::{Axis, Shape};
 
-/// Values of 16 bits.
+/// Number of 16-bit values.
 const DIGITS: usize = 1 << 16;
-/// Bins of a threshold if levels are not counted separately.
+/// Bins for a threshold if values are not counted separately.
 const LEVELS: usize = 256;
 
-/// Positions of extremes, order statistics, thresholds: over all channels together.
+/// Positions of extremes, order statistics and thresholds, over all channels together.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -31,9 +31,9 @@ const LEVELS: usize = 256;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Pixel> Image<T> {
-    /// Level, row, column and channel of the smallest pixel, the first on a tie: level by level, in
-    /// each channel by channel, in each row by row. NaN are ignored; `None` if there is nothing
-    /// else. Two passes.
+    /// Level, row, column and channel of the smallest pixel. On a tie it is the first, level by
+    /// level, in a level channel by channel, in a channel row by row. NaN are ignored; `None` if
+    /// there is nothing else. The image is read twice.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -62,7 +62,7 @@ impl<T: Pixel> Image<T> {
         Value::of(&columns, move |b: &HostBuffer| first(b, shape))
     }
 
-    /// For each row, the first column equal to the reduction of all pixels, infinity if there is
+    /// For each row, the first column that equals the reduction of all pixels; infinity if there is
     /// none.
     fn columns_of(&self, how: RowReduce, site: Site) -> Image<f64> {
         let wanted = self.reduced::<T>(how, site).converted::<f64>(site);
@@ -71,12 +71,14 @@ impl<T: Pixel> Image<T> {
         record(self.session(), Op::from(RowReduce::First), &inputs, shape, site)
     }
 
-    /// The `percent`-th percentile of all pixels, 0 to 100 (50 is the median), exactly: of the two
-    /// pixels in order between which it lies, the linear interpolation (`numpy.nanpercentile`). NaN
-    /// are ignored; of nothing but NaN it is NaN. It is an error if `percent` is not in 0 to 100.
+    /// The exact `percent`-th percentile of all pixels, 0 to 100 (50 is the median): the linear
+    /// interpolation between the two sorted pixels around it (`numpy.nanpercentile`). NaN are
+    /// ignored; if there is nothing else, the result is NaN. It is an error if `percent` is not in
+    /// 0 to 100.
     ///
-    /// The rank is found 16 bits at a time, by counting: one pass for integers of 8 and 16 bits;
-    /// two for `u32`, `i32` and `f32`, four for `f64`, and two more for the pixel that follows.
+    /// The pixel is found by counting, 16 bits at a time. The image is read once for 8- and 16-bit
+    /// integers. For `u32`, `i32` and `f32` it is read twice, for `f64` four times, and twice more
+    /// for the next pixel.
     #[doc(alias("nanmedian", "nanpercentile"))]
     #[track_caller]
     pub fn percentile(&self, percent: f64) -> Value<f64> {
@@ -93,13 +95,13 @@ impl<T: Pixel> Image<T> {
         Value::single(&found)
     }
 
-    /// The number of pixels in each of `bins` between two bounds: a row.
+    /// The number of pixels in each of `bins` between two bounds, as a row.
     fn counts(&self, bins: usize, (lo, hi): (f64, f64), site: Site) -> Image<f64> {
         let op = Op::from(Histogram::new(bins, lo, hi));
         self.node_of_shape(op, Shape::new(1, bins, 1), site)
     }
 
-    /// The number of pixels of each level of a narrow type, from the lowest on: a row.
+    /// The number of pixels of each value of a narrow type, from the lowest on, as a row.
     fn counts_of_levels(&self, site: Site) -> Image<f64> {
         let (levels, lowest) = (1 << (8 * T::DTYPE.size()), T::LOWEST.to_f64());
         self.counts(levels, (lowest, lowest + levels as f64), site)
@@ -109,7 +111,7 @@ impl<T: Pixel> Image<T> {
         let up_to = self.counts_of_levels(site).running(site);
         let last = (self.shape().len() - 1) as f64;
         let at = last * share;
-        // The number of levels whose pixels all precede this rank.
+        // The number of values whose pixels all precede this position.
         let level = |place: f64| value_of::<T>(up_to.le(place.min(last)).convert::<u8>().total(site));
         let (value, part) = (level(at.floor()), at.fract());
         if part == 0.0 {
@@ -123,14 +125,14 @@ impl<T: Pixel> Image<T> {
 
     fn percentile_of_digits(&self, share: f64, site: Site) -> Image<f64> {
         let mut inside = None;
-        // Rank among the remaining pixels, fraction of the way to the next, and a flag for equal
-        // values.
+        // Position among the remaining pixels, fraction of the way to the next, and a flag for
+        // equal values.
         let (mut place, mut part, mut same, mut some) = (None, None, None, None);
         for level in 0..T::DTYPE.size() / 2 {
             let digit = self.binary(PixelOp::OrderDigit, T::from_f64(level as f64));
             let shown = match &inside {
                 None => digit.clone(),
-                // No digit: in no bin.
+                // Not a digit, so in no bin.
                 Some(mask) => Image::select(mask, &digit, T::from_f64(2.0 * DIGITS as f64)),
             };
             let up_to = shown.counts(DIGITS, (0.0, DIGITS as f64), site).running(site);
@@ -163,11 +165,12 @@ impl<T: Pixel> Image<T> {
         if T::DTYPE.is_float() { some.select(found, f64::NAN) } else { found }
     }
 
-    /// Otsu's threshold (1979): where the pixels divide into two classes of the largest variance
-    /// between them, those above it and the others (`skimage.filters.threshold_otsu`). For 8- and
-    /// 16-bit integers each level is counted; for other types 256 bins from the smallest pixel to
-    /// the largest, one of whose centres is the threshold. The smallest pixel if all are equal. NaN
-    /// and infinities do not count (scikit-image refuses them); NaN if there is nothing else.
+    /// Otsu's threshold (1979): it divides the pixels into two classes, above it and not above it,
+    /// with the largest variance between them (`skimage.filters.threshold_otsu`). For 8- and 16-bit
+    /// integers each value is counted. For other types 256 bins from the smallest to the largest
+    /// pixel are counted, and the threshold is the centre of a bin. If all pixels are equal, it is
+    /// the smallest pixel. NaN and infinities do not count (scikit-image rejects them); if there is
+    /// nothing else, it is NaN.
     #[doc(alias("THRESH_OTSU", "threshold_otsu"))]
     #[track_caller]
     pub fn otsu(&self) -> Value<T> {
@@ -204,7 +207,7 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Checks a percentage.
+/// Checks that a percentage is in 0 to 100.
 pub(super) fn is_percent(call: Call, percent: f64) -> Result<()> {
     if (0.0..=100.0).contains(&percent) {
         return Ok(());
@@ -217,12 +220,12 @@ fn has_levels<T: Pixel>() -> bool {
     !T::DTYPE.is_float() && T::DTYPE.size() <= 2
 }
 
-/// The value of a level, counted from the lowest.
+/// The value at an index counted from the lowest.
 fn value_of<T: Pixel>(level: Image<f64>) -> Image<f64> {
     if T::LOWEST == T::ZERO { level } else { level + T::LOWEST.to_f64() }
 }
 
-/// Level, row, column and channel of the first column that is one, of an image of this shape.
+/// Level, row, column and channel of the first valid column, for an image of this shape.
 fn first(columns: &HostBuffer, shape: Shape) -> Option<[usize; 4]> {
     let columns: &[f64] = columns.as_slice();
     let Shape { height, channels, .. } = shape;
@@ -233,8 +236,8 @@ fn first(columns: &HostBuffer, shape: Shape) -> Option<[usize; 4]> {
     })
 }
 
-/// The level up to which, and above which, a row of counts divides with the largest variance between both; infinite if it
-/// does not divide.
+/// The index after which a row of counts divides into two classes with the largest variance between
+/// them; infinite if it does not divide.
 fn best_level(counts: &Image<f64>, site: Site) -> Image<f64> {
     let level = Image::from_fn(counts.session(), 1, counts.width(), |_, x| x as f64);
     let moments = counts * level;
@@ -248,7 +251,7 @@ fn best_level(counts: &Image<f64>, site: Site) -> Image<f64> {
     record(counts.session(), Op::from(RowReduce::First), &inputs, Shape::new(1, 1, 1), site)
 }
 
-/// Interpolates between two values, as numpy does.
+/// Interpolates between two values as NumPy does.
 fn between(value: &Image<f64>, next: &Image<f64>, part: &Image<f64>) -> Image<f64> {
     let apart = next - value;
     let (up, down) = (value + &apart * part, next - apart * (1.0 - part));

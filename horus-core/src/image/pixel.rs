@@ -10,7 +10,7 @@ use crate::ir::graph::{Op, PixelOpOperand};
 use crate::ops::pixel::{PixelKind, PixelOp};
 use horus_plan::pixel_ops;
 
-/// The method of a row of the table, if it has one.
+/// The method for a row of the table, if the row has one.
 macro_rules! method {
     ($kind:ident $op:ident $doc:literal
      { $cuda:literal, $steps:literal $($transcendental:ident)?, fn $name:ident $(alias $($alias:literal)*)? $(, $($rest:tt)*)? }) => {
@@ -41,7 +41,8 @@ macro_rules! method {
     };
 }
 
-/// The methods of the table's operations of one and two operands; those of three are below.
+/// The methods for the table's operations with one and two operands; operations with three are
+/// below.
 macro_rules! methods {
     (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $ud:literal, $ut:tt;)* }
      binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bd:literal, $bt:tt;)* }
@@ -62,9 +63,9 @@ macro_rules! methods {
             $(method!(unary $u $ud $ut);)*
         }
 
-        /// Operations on each pixel of an image and of an [`Argument`], besides the operators `+ - * /`, by
-        /// which integers saturate: another image, a scalar, a reduction, a value per channel. Sizes that
-        /// do not broadcast are an error.
+        /// Operations on each pixel of an image and of an [`Argument`]: another image, a scalar, a
+        /// reduction, or one value per channel. There are also the operators `+ - * /`, in which
+        /// integers saturate. Shapes that do not broadcast are an error.
         ///
         /// ```
         /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -97,26 +98,11 @@ macro_rules! methods {
 }
 pixel_ops!(methods);
 
-/// Operations chosen at run time from the [table of pixel operations](crate::ops::pixel::TABLE), for programs that have them by name: the
-/// command and the Python package. An operation of another [kind](PixelKind) than the method's is an error.
-///
-/// ```
-/// # use horus_core::{cpu::device::CpuDevice, prelude::*};
-/// use horus_core::ops::pixel::TABLE;
-/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, (1, 3), &[-4.0f32, 0.5, 2.5]);
-/// let named = |name| TABLE.iter().find(|row| row.name == name).expect("a row").op;
-/// assert_eq!(image.unary(named("abs")).to_vec()?, [4.0, 0.5, 2.5]);
-/// assert_eq!(image.binary(named("add"), 1.0).to_vec()?, [-3.0, 1.5, 3.5]);
-/// assert_eq!(image.compare(named("gt"), 1.0).to_vec()?, [false, false, true]);
-/// assert!(image.unary(named("add")).check().unwrap_err().to_string().contains("not a unary operation"));
-/// # Ok::<(), horus_core::error::Error>(())
-/// ```
+/// Operations chosen at run time: see [`bindings`](super::bindings).
 impl<T: Pixel> Image<T> {
     /// An operation of [`PixelKind::Unary`].
-    #[doc(hidden)]
     #[track_caller]
-    pub fn unary(&self, op: PixelOp) -> Image<T> {
+    pub(crate) fn unary(&self, op: PixelOp) -> Image<T> {
         let site = Location::caller();
         if op.info().kind != PixelKind::Unary {
             return self.attempt(self.shape(), || Err(unlike("unary", op, "not a unary operation", site)));
@@ -125,9 +111,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// An operation of [`PixelKind::Binary`], with this image first.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn binary(&self, op: PixelOp, other: impl Argument<T>) -> Image<T> {
+    pub(crate) fn binary(&self, op: PixelOp, other: impl Argument<T>) -> Image<T> {
         let site = Location::caller();
         if op.info().kind != PixelKind::Binary {
             return self.attempt(self.shape(), || Err(unlike("binary", op, "not a binary operation", site)));
@@ -136,9 +121,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// A comparison ([`PixelKind::Compare`]), with this image first.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn compare(&self, op: PixelOp, other: impl Argument<T>) -> Image<bool> {
+    pub(crate) fn compare(&self, op: PixelOp, other: impl Argument<T>) -> Image<bool> {
         let site = Location::caller();
         if op.info().kind != PixelKind::Compare {
             return self.attempt(self.shape(), || Err(unlike("compare", op, "not a comparison", site)));
@@ -173,7 +157,8 @@ impl<T: Pixel> Image<T> {
         pixel(PixelOp::AbsDiv, [ArgumentTerm::image(self), other.term(), ArgumentTerm::scalar(eps.scalar())], site)
     }
 
-    /// `image * factor + term`; of floats rounded once (a fused multiply-add), of integers saturated after each.
+    /// `image * factor + term`. Floats are rounded once (a fused multiply-add); integers saturate
+    /// after each operation.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -189,7 +174,7 @@ impl<T: Pixel> Image<T> {
         pixel(PixelOp::MulAdd, terms, Location::caller())
     }
 
-    /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`. Limits that are not ordered are an error.
+    /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`. It is an error unless `lo <= hi`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -211,8 +196,8 @@ impl<T: Pixel> Image<T> {
         self.node(Op::Pixel(PixelOp::Clamp, operands), site)
     }
 
-    /// The pixels as floats in which an integer type's `0..=MAX` spans `0..=1`; floats stay as they are. `f64` stays
-    /// `f64`, everything else becomes `f32`.
+    /// Converts to floats and scales `0..=MAX` of an integer type to `0..=1`; float values stay the
+    /// same. `f64` stays `f64`, all other types become `f32`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -234,8 +219,9 @@ impl<T: Pixel> Image<T> {
 }
 
 impl<T: Element> Image<T> {
-    /// The pixels as type `U`: exact where `U` can hold them, else rounded to nearest (ties to even) and, for integers,
-    /// saturated; NaN becomes 0, and masks 0 and 1. Nothing is scaled; see [`Image::to_unit`].
+    /// Converts to type `U`: exact where `U` can represent the value, else rounded to nearest (ties
+    /// to even). Integers saturate, and NaN becomes 0 in integers. Masks become 0 and 1. Nothing is
+    /// scaled; see [`Image::to_unit`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -253,17 +239,8 @@ impl<T: Element> Image<T> {
     /// Casts pixels as C and NumPy do: floats are truncated, numbers that an integer type does not
     /// hold are taken modulo its range, infinities and NaN become 0. To floats it is
     /// [`Image::convert`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, (1, 5), &[-3.0f32, 1.5, -2.5, 300.0, f32::NAN]);
-    /// assert_eq!(image.cast::<u8>().to_vec()?, [253, 1, 254, 44, 0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(hidden)]
     #[track_caller]
-    pub fn cast<U: Pixel>(&self) -> Image<U> {
+    pub(crate) fn cast<U: Pixel>(&self) -> Image<U> {
         self.convert_by(Conversion::Cast, Location::caller())
     }
 
@@ -271,7 +248,7 @@ impl<T: Element> Image<T> {
         if U::DTYPE == T::TAG {
             return Image::from_handle(self.handle().clone());
         }
-        // To floats both rules are one.
+        // To floats both rules are the same.
         self.node(Op::Convert(if U::DTYPE.is_float() { Conversion::Nearest } else { rule }), site)
     }
 }

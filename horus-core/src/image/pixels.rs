@@ -13,18 +13,17 @@ use crate::host::buffer::HostBuffer;
 use crate::session::{DeferredSession, Session};
 use crate::shape::Shape;
 
-/// Memory for the pixels of an image, owned by the program: in row-major order, the channels of each beside each other;
-/// derefs to a slice of all of them.
+/// Memory for the pixels of an image, owned by the program: in row-major order, the channels of
+/// each pixel adjacent. Dereferences to a slice of all values.
 ///
-/// [`Session::pixels`] returns page-locked memory if the session computes on a GPU, which transfers
-/// it at the full speed of the bus, without another copy on the host:
-/// [`Image::from_pixels`](super::Image::from_pixels),
-/// [`Image::read_into`](super::Image::read_into), [`Image::to_pixels`](super::Image::to_pixels). On
-/// the CPU images and `Pixels` share memory.
+/// If the session computes on a GPU, [`Session::pixels`] returns page-locked memory.
+/// [`Image::from_pixels`](super::Image::from_pixels), [`Image::read_into`](super::Image::read_into)
+/// and [`Image::to_pixels`](super::Image::to_pixels) transfer it at the full speed of the bus,
+/// without another copy on the host. On the CPU, images and `Pixels` share memory.
 ///
-/// A clone shares the memory, and so does an image made from it. A write to shared pixels copies
-/// them first. A loop that drops its image before it writes the next pixels copies nothing. Pixels
-/// outlive their session, and other sessions accept them, too.
+/// A clone, or an image made from a clone, shares the memory. A write to shared pixels copies them
+/// first; a loop that drops its image before it writes the next pixels copies nothing. Pixels
+/// outlive their session, and other sessions accept them.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -51,7 +50,7 @@ pub struct Pixels<T: Element> {
 }
 
 impl<T: Element> Pixels<T> {
-    /// Over a buffer that holds the pixels of an image of this shape.
+    /// Wraps a buffer that holds the pixels of an image of this shape.
     pub(crate) fn over(shape: Shape, buffer: HostBuffer) -> Pixels<T> {
         debug_assert_eq!(buffer.len(), shape.len() * size_of::<T>());
         Pixels { shape, buffer, undecided: None, pixel: PhantomData }
@@ -67,7 +66,7 @@ impl<T: Element> Pixels<T> {
         &mut self.buffer
     }
 
-    /// The memory, for a device that can compute there, if any; [`Pixels::restore`] returns it.
+    /// Moves the memory out, for a device that can compute there; [`Pixels::restore`] returns it.
     pub(super) fn take_for_device(&mut self, session: &Session) -> Option<HostBuffer> {
         if self.undecided.is_some() || !self.is_page_locked() || !session.may_map() {
             return None;
@@ -76,7 +75,7 @@ impl<T: Element> Pixels<T> {
         Some(std::mem::replace(&mut self.buffer, HostBuffer::zeroed(0)))
     }
 
-    /// Takes back lent memory.
+    /// Puts back the memory that [`Pixels::take_for_device`] moved out.
     pub(super) fn restore(&mut self, lent: Option<HostBuffer>) {
         if let Some(buffer) = lent {
             self.buffer = buffer;
@@ -115,7 +114,7 @@ impl<T: Element> Pixels<T> {
     /// The pixels as an array of shape `(height, width, channels)`.
     ///
     /// # Panics
-    /// If they are those of a volume, which [`Pixels::view4`] shows.
+    /// For a volume; use [`Pixels::view4`].
     pub fn view(&self) -> ArrayView3<'_, T> {
         self.one_level();
         self.view4().index_axis_move(Axis(0), 0)
@@ -124,7 +123,7 @@ impl<T: Element> Pixels<T> {
     /// The pixels as a mutable array of shape `(height, width, channels)`.
     ///
     /// # Panics
-    /// If they are those of a volume, which [`Pixels::view4_mut`] shows.
+    /// For a volume; use [`Pixels::view4_mut`].
     pub fn view_mut(&mut self) -> ArrayViewMut3<'_, T> {
         self.one_level();
         self.view4_mut().index_axis_move(Axis(0), 0)
@@ -146,10 +145,10 @@ impl<T: Element> Pixels<T> {
         ArrayViewMut4::from_shape((depth, height, width, channels), self).expect("pixels fill their shape")
     }
 
-    /// A copy of the pixels, of shape `(height, width, channels)`.
+    /// Copies the pixels to an array of shape `(height, width, channels)`.
     ///
     /// # Panics
-    /// If they are those of a volume.
+    /// For a volume.
     pub fn to_array(&self) -> Array3<T> {
         self.view().to_owned()
     }
@@ -178,15 +177,15 @@ impl<T: Element> fmt::Debug for Pixels<T> {
 }
 
 impl Session {
-    /// Memory for the pixels of an image of this size, all zero (of a mask, all false).
+    /// Allocates memory for the pixels of an image of this size, all zero (for a mask, all false).
     ///
-    /// It is page-locked if the session computes on a GPU, as much as the machine allows; if its
-    /// pages cannot be locked it is pageable, which is logged once. A session that has not chosen
-    /// its device yet (`Builder::eager` makes it choose immediately) returns pageable memory, too;
-    /// the first write after the first evaluation replaces it by page-locked memory.
+    /// The memory is page-locked if the session computes on a GPU. If the machine cannot lock more
+    /// pages, it is pageable, which is logged once. A session that has not chosen its device yet
+    /// also returns pageable memory, which the first write after the first evaluation replaces by
+    /// page-locked memory; `Builder::eager` chooses the device immediately.
     ///
-    /// Locking pages takes longer than copying them: reuse `Pixels` for many images. Dropped ones
-    /// are kept for the next of the same size, up to 2 GiB.
+    /// Locking pages takes longer than copying them: reuse `Pixels` for many images. Up to 2 GiB of
+    /// dropped memory is reused for `Pixels` of the same size.
     ///
     /// # Errors
     /// If there are no pixels, or not enough memory.
@@ -205,7 +204,7 @@ impl Session {
         self.pixels_of(Shape::new(height, width, channels))
     }
 
-    /// [`Session::pixels`] of an image or a volume of this shape.
+    /// [`Session::pixels`] for an image or a volume of this shape.
     ///
     /// # Errors
     /// As [`Session::pixels`].

@@ -9,10 +9,12 @@ use crate::ir::graph::Op;
 use crate::ops::MatrixProduct;
 use crate::shape::Shape;
 
-/// Products of images as matrices. A rank computes its own rows, for which it needs all of the second factor.
+/// Products of images as matrices. Each rank computes its own rows, from its rows of the first
+/// factor and all of the second.
 impl<T: Float> Image<T> {
-    /// The matrix product with `other`, which has as many rows as this image has columns, and as many levels and channels: of
-    /// each plane (`numpy.matmul`). The terms of a pixel are added in their order, by `fma`.
+    /// The matrix product of each plane with the plane of `other` (`numpy.matmul`). `other` has as
+    /// many rows as this image has columns, and the same levels and channels. The terms of a pixel
+    /// are added in order, by fused multiply-adds.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -36,7 +38,8 @@ impl<T: Float> Image<T> {
                 return Err(Error::ForeignImage { op: call.op, site });
             }
             if a.width != b.height || (a.depth, a.channels) != (b.depth, b.channels) {
-                return Err(Error::parameter(call, format!("{a} times {b}")));
+                let message = format!("{a} times {b}; columns of the first must equal rows of the second, levels and channels those of the second");
+                return Err(Error::parameter(call, message));
             }
             check_shape(call, shape, T::DTYPE)?;
             Ok(record(self.session(), Op::from(MatrixProduct), &[self.handle(), other.handle()], shape, site))

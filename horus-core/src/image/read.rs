@@ -10,15 +10,16 @@ use crate::host::sequential_output::{SequentialOutput, Unwritten};
 use crate::plan::ResultDelivery;
 use crate::session::{Handle, RequestedValue};
 
-/// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger
+/// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving start an
 /// evaluation.
 ///
-/// | | new memory | kept memory |
+/// | | new memory | existing memory |
 /// | --- | --- | --- |
 /// | on every rank | `to_vec`, `to_array`, `to_volume_array`, `to_pixels` | `read_into`, several at once by `Session::read_into` |
 /// | on rank 0 alone | `gather` | `gather_into` |
 ///
-/// Kept memory is fastest, above all [`Pixels`]: the system must first map the pages of new memory.
+/// Existing memory is faster, [`Pixels`] above all: the system must first map the pages of new
+/// memory.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -30,22 +31,22 @@ use crate::session::{Handle, RequestedValue};
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// All pixels in row-major order, the channels of each beside each other; of a volume, level by level.
-    /// If they do not fit in memory twice, they are computed region by region.
+    /// Returns all pixels in row-major order, the channels of each pixel adjacent; a volume level
+    /// by level. If the pixels do not fit in memory twice, they are computed region by region.
     ///
     /// # Errors
     /// The error that the image carries; also if the evaluation fails on the device or between
-    /// ranks, or there is not enough memory.
+    /// ranks, or if memory is insufficient.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.vec(Call::of("to_vec"))
     }
 
     pub(super) fn vec(&self, call: Call) -> Result<Vec<T>> {
-        /// Fraction of the memory from which on a result is not in memory twice, if it can be helped.
+        /// A result above this fraction of the memory is not stored twice, if possible.
         const LARGE: usize = 8;
         let (shape, session) = (self.shape(), self.session());
-        // An image that carries an error may have any extent.
+        // An image that carries an error may have any shape.
         let bytes = self.handle().check().map_or(0, |()| shape.len().saturating_mul(size_of::<T>()));
         let _counted = session.reserve_for_program(bytes, call)?;
         let large = bytes > 0 && session.ranks() == 1 && bytes >= session.host_limit() / LARGE;
@@ -63,8 +64,8 @@ impl<T: Element> Image<T> {
         }))
     }
 
-    /// All pixels in memory that the device writes directly, if it can; see [`Pixels`]. On the CPU,
-    /// pixels that the image shares until they are written to.
+    /// Returns all pixels in [`Pixels`], which the device writes directly if it can. On the CPU the
+    /// image shares them until they are written to.
     ///
     /// # Errors
     /// As [`Image::to_vec`].
@@ -85,8 +86,8 @@ impl<T: Element> Image<T> {
         everyone(self.new_pixels(false, Call::of("to_pixels")))
     }
 
-    /// [`Image::to_pixels`] on rank 0 only: `None` on other ranks, to which nothing is copied. All
-    /// ranks call it.
+    /// [`Image::to_pixels`] on rank 0 only. Other ranks get `None` and nothing is copied to them.
+    /// All ranks call it.
     ///
     /// # Errors
     /// As [`Image::to_vec`].
@@ -94,7 +95,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
+    /// let blurred = samples::worms(&session, 40, 60).gauss(1.0);
     /// if let Some(pixels) = blurred.gather()? {
     ///     assert_eq!((session.rank(), pixels.len()), (0, 40 * 60));
     /// }
@@ -120,7 +121,7 @@ impl<T: Element> Image<T> {
     }
 
     /// Copies all pixels to existing memory: [`Pixels`] of the image's shape, or a slice or vector
-    /// of as many values. No memory is allocated for them. After an error the contents are
+    /// of as many values. No memory is allocated for the pixels. After an error the contents are
     /// unspecified.
     ///
     /// # Errors
@@ -156,7 +157,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
+    /// let blurred = samples::worms(&session, 40, 60).gauss(1.0);
     /// let mut kept = vec![0.0; if session.rank() == 0 { 40 * 60 } else { 0 }];
     /// assert_eq!(blurred.gather_into(&mut kept)?, session.rank() == 0);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -170,7 +171,7 @@ impl<T: Element> Image<T> {
         self.put(true, call, place).map(|put| put.is_some())
     }
 
-    /// The target, if it is as large as the image.
+    /// Checks that the target is as large as the image, and returns it.
     pub(super) fn fitting<'a>(&self, call: Call, place: PixelTarget<'a, T>) -> Result<PixelTarget<'a, T>> {
         let shape = self.shape();
         let room = match &place {
@@ -204,10 +205,10 @@ impl<T: Element> Image<T> {
         }
     }
 
-    /// The pixel at a position: `(y, x)` of an image, `(z, y, x)` of a volume, in the first channel; `(z, y, x, channel)` in any, as
-    /// [`Image::argmax`] yields it.
+    /// Reads the pixel at a position: `(y, x)` in an image or `(z, y, x)` in a volume, in the first
+    /// channel, or `(z, y, x, channel)`, as returned by [`Image::argmax`].
     ///
-    /// Copies the whole image to the host each time: for many pixels call [`Image::to_vec`] once.
+    /// Each call copies the whole image to the host: for many pixels call [`Image::to_vec`] once.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -222,7 +223,8 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// If it lies outside, if `(y, x)` is of a volume, or as [`Image::to_vec`].
+    /// If the position lies outside, if it is `(y, x)` and the image is a volume, or as
+    /// [`Image::to_vec`].
     #[track_caller]
     pub fn pixel(&self, at: impl Into<PixelIndex>) -> Result<T> {
         let (at, call) = (at.into(), Call::of("pixel"));
@@ -244,7 +246,7 @@ impl<T: Element> Image<T> {
         Ok(elements(&pixels)[((z * shape.height + y) * shape.width + x) * shape.channels + channel])
     }
 
-    /// The error that the image carries, which comes before any other.
+    /// Fails with the error that the image carries, which precedes any other.
     pub(crate) fn look(&self) -> Result<()> {
         if self.handle().failed() { fetch(self.handle()).map(drop) } else { Ok(()) }
     }
@@ -261,14 +263,14 @@ pub(super) fn fetch(handle: &Handle) -> Result<Arc<HostBuffer>> {
     Ok(pixels.expect("a value fetched for everyone is everywhere"))
 }
 
-/// Unwraps a value read by every rank.
+/// Unwraps a value that every rank reads.
 pub(super) fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
     Ok(read?.expect("a value read by everyone is everywhere"))
 }
 
 pub(super) fn put_pixels<T: Element>(coming: RequestedValue<'_>, pixels: &mut Pixels<T>) -> Result<(), DeviceError> {
     let buffer = pixels.overwritten();
-    // Lent memory is lost: only the new pixels remain.
+    // Memory given to the device is lost: only the new pixels remain.
     if coming.is_here() && (buffer.adopted().is_none() || buffer.is_empty()) {
         *buffer = coming.shared()?;
         return Ok(());
@@ -296,7 +298,7 @@ pub trait ReadTarget<T: Element> {
     fn place(&mut self) -> PixelTarget<'_, T>;
 }
 
-/// The target of pixels.
+/// Memory that pixels are copied to.
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum PixelTarget<'a, T: Element> {

@@ -6,8 +6,8 @@ use crate::dtype::Element;
 use crate::error::{Call, DeviceError, Error, Result};
 use crate::session::{Handle, RequestedValue, Session};
 
-/// Images with their targets, for [`Session::read_into`]: a pair, a tuple of pairs, an array or a
-/// vector of pairs. A pair is `(&image, &mut target)`, with a target as in [`Image::read_into`].
+/// Images with their targets, for [`Session::read_into`]: a pair, or a tuple, array or vector of
+/// pairs. A pair is `(&image, &mut target)`, with a target as in [`Image::read_into`].
 pub trait Reads<'a> {
     #[doc(hidden)]
     fn add_to(self, reads: &mut Vec<ReadRequest<'a>>, call: Call) -> Result<()>;
@@ -70,8 +70,8 @@ tuples!(A B C D E F);
 
 impl Session {
     /// Evaluates several images together and copies their pixels to existing memory, as
-    /// [`Image::read_into`] does for one: shared operations are computed once, and all of them are
-    /// downloaded from a GPU concurrently.
+    /// [`Image::read_into`] does for one image. Shared operations are computed once, and downloads
+    /// from a GPU are concurrent.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -86,8 +86,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// If an image belongs to another session, or as [`Image::read_into`]; then the contents of all
-    /// memory are unspecified.
+    /// If an image belongs to another session, or as [`Image::read_into`]. The contents of all
+    /// targets are then unspecified.
     #[track_caller]
     pub fn read_into<'a>(&self, reads: impl Reads<'a>) -> Result<()> {
         let call = Call::of("read_into");

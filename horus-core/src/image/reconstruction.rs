@@ -1,4 +1,4 @@
-//! Reconstruction.
+//! Morphological reconstruction.
 
 use std::panic::Location;
 
@@ -9,13 +9,13 @@ use crate::ir::graph::Op;
 use crate::ops::components::MOST_PIXELS;
 use crate::ops::reconstruction::Reconstruction;
 
-/// Reconstruction: a marker grows within a mask, step by step from neighbour to neighbour, until
-/// nothing changes (scikit-image's `morphology.reconstruction`). Every rank computes all of it. A
-/// NaN is the lowest number, for erosion the highest, and zeros have no sign. For masks it is the
-/// part of `mask` connected to the marker (SciPy's `binary_propagation`). Several channels are an
-/// error, as are more than 2^31 - 1 pixels.
+/// Reconstruction: a marker grows within a mask, from neighbour to neighbour, until nothing changes
+/// (scikit-image's `morphology.reconstruction`). For masks the result is the part of `mask`
+/// connected to the marker (SciPy's `binary_propagation`). A NaN counts as the lowest number, for
+/// erosion as the highest, and zeros have no sign. Every rank computes the whole image. Several
+/// channels, or more than 2^31 - 1 pixels, are an error.
 impl<T: Element> Image<T> {
-    /// This image, the marker, dilated below `mask` until nothing changes: peaks of the mask that
+    /// Dilates this image, the marker, below `mask` until nothing changes. Peaks of the mask that
     /// the marker does not reach are cut off. A marker above the mask is clipped to it.
     ///
     /// ```
@@ -27,8 +27,8 @@ impl<T: Element> Image<T> {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     ///
-    /// [`Reconstruction::by_erosion`] erodes the marker above `mask` instead: hollows of the mask that it does not reach are filled, and a
-    /// marker below the mask is raised to it.
+    /// [`Reconstruction::by_erosion`] erodes the marker above `mask` instead. Hollows of the mask
+    /// that the marker does not reach are filled. A marker below the mask is raised to it.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -51,7 +51,10 @@ impl<T: Element> Image<T> {
                 return Err(Error::ForeignImage { op: "reconstruct", site });
             }
             if shape != mask.shape() {
-                return wrong(format!("a marker of {shape} for a mask of {}", mask.shape()));
+                return wrong(format!(
+                    "a marker of {shape} for a mask of {}; their shapes must be equal",
+                    mask.shape()
+                ));
             }
             if shape.channels != 1 {
                 return wrong(format!("the image has {} channels; take one (`channel`)", shape.channels));

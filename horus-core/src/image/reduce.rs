@@ -15,12 +15,12 @@ use crate::shape::Shape;
 /// The largest number of bins of a histogram.
 const MAX_BINS: usize = 1 << 24;
 
-/// Reductions of all pixels, over all channels together; for parts see [`Image::over`]. Sums run in
-/// `f64` and in one fixed order, so that they do not depend on the device, on ranks or threads:
-/// each row in segments of 1024 columns, counted from column 0, then the sums of rows in blocks of
-/// 1024 rows, then channels. A segment and a block are each added up by 64 lanes and a fixed tree
-/// ([`ops::reduce`](crate::ops::reduce) has the definition); segments, blocks and channels from the
-/// first to the last.
+/// Reductions of all pixels, over all channels together. For some of the pixels see
+/// [`Image::over`]. Sums are computed in `f64` and in one fixed order, so they do not depend on
+/// devices, ranks or threads: each row in segments of 1024 columns, counted from column 0, then the
+/// sums of rows in blocks of 1024 rows, then channels. Within a segment or block, 64 partial sums
+/// are combined by a fixed tree ([`ops::reduce`](crate::ops::reduce) defines it); segments, blocks
+/// and channels are added from the first to the last.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -44,10 +44,11 @@ impl<T: Pixel> Image<T> {
         Value::single(&self.average(Location::caller()))
     }
 
-    /// The population variance of all pixels: the mean of the squared deviation from the mean, in
-    /// one pass. Deviations are from the mean of each segment of 1024 pixels, and then joined
-    /// ([`ops::reduce::Moments`](crate::ops::reduce::Moments)), so that a large mean costs no
-    /// precision. [`Session::get_all`](crate::session::Session::get_all) of the mean and the variance takes one pass, too.
+    /// The population variance of all pixels: the mean of the squared deviation from the mean. The
+    /// image is read once, also when [`Session::get_all`](crate::session::Session::get_all) gets
+    /// mean and variance together. Deviations are from the mean of each segment of 1024 pixels and
+    /// then combined ([`ops::reduce::Moments`](crate::ops::reduce::Moments)), so a large mean does
+    /// not reduce the precision.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -77,9 +78,9 @@ impl<T: Pixel> Image<T> {
         Value::single(&self.reduced(RowReduce::Max, Location::caller()))
     }
 
-    /// The number of pixels in each of `bins` equal bins over `lo..=hi`; the last bin includes `hi`, and pixels outside
-    /// or NaN are not counted (as `numpy.histogram`). It is an error if `bins` is zero or larger than 2^24, or `lo` and
-    /// `hi` are not finite with `lo < hi`.
+    /// The number of pixels in each of `bins` equal bins over `lo..=hi`; the last bin includes
+    /// `hi`. Pixels outside, and NaN, are not counted (as in `numpy.histogram`). It is an error if
+    /// `bins` is zero or larger than 2^24, or `lo` and `hi` are not finite with `lo < hi`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -97,7 +98,7 @@ impl<T: Pixel> Image<T> {
             if bins == 0 || bins > MAX_BINS {
                 return Err(Error::parameter(call, format!("requested {bins} bins; the range is 1 to {MAX_BINS}")));
             }
-            // The width must be finite too: bins are found by dividing by it.
+            // The width must be finite: bins are found by dividing by it.
             if !(lo < hi && (hi - lo).is_finite()) {
                 let message = format!("the range {lo} to {hi} is not an interval of finite width");
                 return Err(Error::parameter(call, message));
@@ -114,7 +115,7 @@ impl<T: Pixel> Image<T> {
         self.node_of_shape(Op::from(how), Shape { width: how.columns(), ..self.shape() }, site)
     }
 
-    /// Everything reduced to one pixel, or to one per column of the reduction.
+    /// Reduces all pixels to one pixel, or to one per column of the reduction.
     pub(super) fn reduced<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
         let rows = self.reduce_rows::<R>(how, site);
         rows.node_of_shape(Op::from(how.fold()), Shape::new(1, how.columns(), 1), site)

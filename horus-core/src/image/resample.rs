@@ -19,9 +19,9 @@ const BINOMIAL: [f64; 5] = [0.0625, 0.25, 0.375, 0.25, 0.0625];
 /// The pixels of a resized image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resizing {
-    /// Samples between the nearest pixels, however much an axis shrinks; edge pixels are repeated.
+    /// Samples between the nearest pixels, however much an axis shrinks. Edge pixels are repeated.
     Sampled(Interpolation),
-    /// Averages of all pixels.
+    /// Weighted averages of all pixels.
     Averaged(Resampling),
 }
 
@@ -37,18 +37,21 @@ impl From<Resampling> for Resizing {
     }
 }
 
-/// Resizing, and the levels of pyramids, which have the types of linear filters: `f32`, or `f64` of `f64`.
+/// Resizing, and levels of pyramids. Levels have the type of linear filters: `f64` for `f64`, else
+/// `f32`.
 impl<T: Pixel> Image<T> {
-    /// Resizes each plane to `height x width` pixels, of the same type; colours are weighed by [alpha](crate::io::AnyImage::alpha) that
-    /// they are not multiplied by; pixel centres are aligned
-    /// (`source = (target + 0.5) * scale - 0.5` on each axis).
+    /// Resizes each plane to `height x width` pixels of the same type. Pixel centres are aligned
+    /// (`source = (target + 0.5) * scale - 0.5` on each axis). Colours are weighted by
+    /// [alpha](crate::io::AnyImage::alpha), unless they are stored multiplied by it.
     ///
-    /// `how` is an [`Interpolation`], which samples and fuses with other operations: shrinking
-    /// leaves pixels out. Or it is a [`Resampling`], which averages all of them: Pillow's kernels, OpenCV's `INTER_AREA` and
-    /// scikit-image's Gaussian. `f32`, and integers of up to 16 bits, are summed in `f32`, others in `f64`, by `fma` down the columns
-    /// and then along the row; integers are rounded to nearest once and saturate. Pillow and OpenCV round 8-bit pixels more than
-    /// once, and differ by at most 1; by more where a kernel overshoots and Pillow saturates between its passes. A size of zero or
-    /// too large is an error.
+    /// `how` is an [`Interpolation`] or a [`Resampling`]. An interpolation samples, skips pixels
+    /// when it shrinks, and fuses with other operations. A resampling averages all pixels, by
+    /// Pillow's filters, OpenCV's `INTER_AREA` or scikit-image's Gaussian. `f32` and integers of up
+    /// to 16 bits are summed in `f32`, others in `f64`, by fused multiply-adds down the columns and
+    /// then along the row. Integers are rounded to nearest once and saturate. Pillow and OpenCV
+    /// round 8-bit pixels more than once and differ by at most 1, or by more where a filter
+    /// overshoots and Pillow saturates between columns and rows. A size of zero or too large is an
+    /// error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -80,8 +83,9 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// The next level of a Gaussian pyramid, half as high and wide, rounded up: smoothed by `1 4 6 4 1` along both axes,
-    /// edges mirrored, then every other pixel (OpenCV's `pyrDown`).
+    /// The next level of a Gaussian pyramid, half as high and wide, rounded up (OpenCV's
+    /// `pyrDown`): smoothed by `1 4 6 4 1` along both axes with mirrored edges, then every other
+    /// pixel.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -99,9 +103,9 @@ impl<T: Pixel> Image<T> {
         self.by_alpha(&PyramidDown(self.border()))
     }
 
-    /// The image twice as high and wide, as the level of a pyramid below it, of `height x width` pixels: zeros between the
-    /// pixels, then `1 4 6 4 1` along both axes, times 4, edges mirrored. Sizes other than twice the image's, or one less,
-    /// are errors.
+    /// Enlarges a level of a pyramid to `height x width` pixels, twice its size (or one less):
+    /// zeros between the pixels, then `1 4 6 4 1` along both axes, times 4, with mirrored edges.
+    /// Other sizes are errors.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -119,10 +123,13 @@ impl<T: Pixel> Image<T> {
         self.attempt(shape, || {
             check_shape(call, shape, T::Linear::TAG)?;
             if (height.div_ceil(2), width.div_ceil(2)) != (self.height(), self.width()) {
-                let message = format!("{height}x{width} pixels is neither twice {} nor one less", self.shape());
+                let message = format!(
+                    "requested {height}x{width} pixels; rows and columns must be twice those of {}, or one less",
+                    self.shape()
+                );
                 return Err(crate::error::Error::parameter(call, message));
             }
-            // One pixel in four, repeated over the image, is true.
+            // A pattern, repeated over the image, in which one pixel in four is true.
             let corner = Image::from_slice(self.session(), (2, 2), &[true, false, false, false]);
             let even = corner.node_of_shape::<bool>(
                 Op::Warp(Affine::IDENTITY, Interpolation::Nearest, Border::Wrap.into()),
@@ -134,7 +141,8 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Averages of the pixels under each pixel of a result of some height and width, or of blocks of two rows and columns.
+/// Weighted averages for a result of some height and width, or means of blocks of two rows and
+/// columns.
 struct Averaged {
     call: Call,
     how: Resampling,
@@ -170,7 +178,7 @@ impl Mixing for PyramidDown {
     }
 }
 
-/// The level of a pyramid below, with the mask of its pixels that are those of this level.
+/// The larger level of a pyramid, with the mask of the pixels that come from this level.
 struct PyramidUp {
     even: Image<bool>,
     site: Site,
@@ -188,20 +196,21 @@ impl Mixing for PyramidUp {
     }
 }
 
-/// Half as high and wide, rounded up: a pixel for each block of two rows and two columns, counted from the first. At an
-/// odd edge blocks have the pixels that there are.
+/// Images half as high and wide, rounded up: a pixel for each block of two rows and two columns. At
+/// an odd edge, blocks have fewer pixels.
 impl<T: Pixel> Image<T> {
-    /// The means of blocks, of the same type.
+    /// The means of blocks, in the same type.
     #[track_caller]
     pub(crate) fn block_means(&self) -> Image<T> {
         let call = Call { op: "resize", site: Location::caller() };
         self.by_alpha(&Averaged { call, how: Resampling::Area, size: None })
     }
 
-    /// The most frequent values of blocks, the first of several.
+    /// The most frequent value of each block; on a tie the first.
     #[track_caller]
     pub(crate) fn block_modes(&self) -> Image<T> {
-        // Beyond an odd edge lie the pixels at the edge: each counts twice, and the first stays the first.
+        // Beyond an odd edge, edge pixels are repeated: each counts twice, and the order of pixels
+        // is unchanged.
         let [a, b, c, d] = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|first| self.every_other(first));
         let of_last = c.eq(&d).select(&c, &a);
         let of_three = (b.eq(&c) | b.eq(&d)).select(&b, of_last);
@@ -210,14 +219,16 @@ impl<T: Pixel> Image<T> {
 }
 
 impl<T: Element> Image<T> {
-    /// Every other pixel of every other row, from this row and column on, which are 0 or 1; as many as from 0 on.
+    /// Every other pixel of every other row, starting at row and column `first`, each 0 or 1;
+    /// always as many as from 0 on.
     #[track_caller]
     pub(crate) fn every_other(&self, first: [i64; 2]) -> Image<T> {
         let shape = Shape { height: self.height().div_ceil(2), width: self.width().div_ceil(2), ..self.shape() };
         self.stepped(2 << 32, first.map(|at| at << 32), shape, Location::caller())
     }
 
-    /// Pixel `step (y, x) + first` of the image for pixel `(y, x)`, both with 32 fractional bits.
+    /// Reads pixel `step (y, x) + first` of the image for pixel `(y, x)`; both have 32 fractional
+    /// bits.
     fn stepped(&self, step: i64, [y0, x0]: [i64; 2], shape: Shape, site: Site) -> Image<T> {
         let map = Affine { xx: step, xy: 0, x0, yx: 0, yy: step, y0 };
         self.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate.into()), shape, site)

@@ -10,21 +10,21 @@ use crate::ir::graph::Op;
 use crate::ops::sampling::Sampling;
 use crate::shape::Shape;
 
-/// Positions are pixels of two or three images, `f32` or `f64`, which may be computed (see
-/// [`index`](Image::index)). Each sample is interpolated in `f32`, for `f64`, `i32` and `u32` in
-/// `f64`, as by an affine map, and rounded to the image's type. Positions are split into pixels and
-/// fractions in `f64`; for an infinite or NaN position, the sample is NaN, for integers 0.
-/// Positions are clamped to 2^30 pixels. Every rank needs all of the image, and its rows of the
+/// Sampling. Positions are the pixels of two or three images of `f32` or `f64`, which may be
+/// computed (see [`index`](Image::index)). Samples are interpolated in `f32` (in `f64` for `f64`,
+/// `i32` and `u32`), as by an affine map, and rounded to the image's type. Positions are split into
+/// pixels and fractions in `f64`, and clamped to 2^30 pixels. At an infinite or NaN position the
+/// sample is NaN, or 0 for integers. Every rank reads the whole image, and its own rows of the
 /// positions.
 impl<T: Pixel> Image<T> {
-    /// At each pixel of the result the sample at the position that images of rows and columns have
-    /// there, `[&y, &x]`, of one extent, one channel and one level (OpenCV's `remap`, SciPy's
-    /// `map_coordinates`). Each level of a volume is sampled alike, as is each channel. Three
-    /// images or volumes, `[&z, &y, &x]`, are positions in a volume; beyond the first and the last
-    /// level the border is that of the plane.
+    /// Samples the image at given positions (OpenCV's `remap`, SciPy's `map_coordinates`).
+    /// `[&y, &x]` are images of the row and the column for each pixel of the result; they have the
+    /// same size, one channel and one level. Each level and channel is sampled at the same
+    /// positions. Three images or volumes, `[&z, &y, &x]`, are positions in a volume; the border
+    /// mode also applies beyond the first and the last level.
     ///
     /// `how` is an [`Interpolation`](crate::ops::geometric::Interpolation) or a [`Sampling`], which
-    /// has B-splines, too.
+    /// also has B-splines.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -57,7 +57,7 @@ impl<T: Pixel> Image<T> {
         })
     }
 
-    /// Checks that an image of positions has the extent of the first.
+    /// Checks that an image of positions has the size of the first.
     fn holds_positions<C: Float>(&self, plane: bool, image: &Image<C>, first: Shape, site: Site) -> Result<()> {
         let call = Call { op: "remap", site };
         image.check()?;

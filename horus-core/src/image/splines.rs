@@ -11,28 +11,30 @@ use crate::ops::neighbourhood::Filter;
 use crate::ops::sampling::Sampling;
 use crate::shape::{Axis, Border};
 
-/// Bits below the largest tap that a prefilter keeps: of images of `f64`, and of `f32`, which hold 53 and 24.
+/// Precision of a prefilter's taps, in bits below the largest tap, for images of `f64` and `f32`
+/// (whose pixels have 53 and 24 bits).
 const BITS: [u16; 2] = [60, 30];
 
-/// The B-splines through the pixels, which [`Image::remap`] samples: of a [`Sampling`] of order 2
-/// to 5 the weights of its pieces, its coefficients. Nearest, linear and bicubic interpolation have
-/// the pixels as coefficients. Images of `f64` have coefficients of `f64`, all others of `f32`.
+/// Coefficients of B-splines through the pixels, for [`Image::remap`] with a [`Sampling`] of order
+/// 2 to 5. For nearest, linear and bicubic interpolation the coefficients are the pixels.
+/// Coefficients are `f64` for images of `f64`, else `f32`.
 ///
-/// The filter (Unser's recursion, 1999) is one of finite length here, a correlation along each
-/// axis: taps below 2^-60 of the largest are left out, of `f32` below 2^-30. Along an axis a
-/// coefficient so differs from the exact one by less than 2^-56 of the largest magnitude of what is
-/// filtered, of `f32` by less than 2^-26, which is less than a rounding. It reaches 31 pixels
-/// (`f32`: 15) for a cubic spline and at most 49 (24), for one of order 5. Ranks exchange as many
-/// rows, and bits do not depend on the number of ranks or threads.
+/// Unser's recursive filter (1999) is replaced by a correlation of finite length along each axis:
+/// taps below 2^-60 of the largest are omitted (`f32`: 2^-30). Along an axis, a coefficient differs
+/// from the exact one by less than 2^-56 (`f32`: 2^-26) of the largest input magnitude, which is
+/// less than a rounding error. The filter reads up to 31 pixels to each side (`f32`: 15) for a
+/// cubic spline, and up to 49 (24) for order 5. Ranks exchange as many rows. Bits do not depend on
+/// ranks or threads.
 ///
-/// Edges are those of `scipy.ndimage.spline_filter`: with [`Border::Reflect101`],
-/// [`Border::Reflect`] and [`Border::Wrap`] samples with the same border give back the pixels at
-/// whole positions. Coefficients beyond the edges are no repetition and no constant where the
-/// pixels are: [`Border::Replicate`] is taken as `Reflect`, and [`Border::Constant`] as
-/// `Reflect101`. As in SciPy, pixels stay as they are along an axis of extent 1.
+/// Border modes are as in `scipy.ndimage.spline_filter`. With [`Border::Reflect101`],
+/// [`Border::Reflect`] and [`Border::Wrap`], samples at whole positions with the same border mode
+/// equal the pixels. The other modes do not extend coefficients as they extend pixels:
+/// [`Border::Replicate`] is treated as `Reflect`, and [`Border::Constant`] as `Reflect101`. As in
+/// SciPy, pixels are unchanged along an axis of length 1.
 impl<T: Pixel> Image<T> {
-    /// The coefficients of splines along axes: along rows and columns for [`Image::remap`] in the plane, along the depth as well for samples
-    /// of volumes (`scipy.ndimage.spline_filter`), along one of them (`spline_filter1d`). Along the channels there are none: an error.
+    /// The coefficients of splines along axes: rows and columns for [`Image::remap`] in the plane,
+    /// also the depth for samples of volumes (`scipy.ndimage.spline_filter`), or a single axis
+    /// (`spline_filter1d`). [`Axis::Channels`] is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -60,7 +62,7 @@ impl<T: Pixel> Image<T> {
         let (axes, how, border, site) = (axes.into(), how.into(), self.border(), Location::caller());
         self.attempt(self.shape(), || {
             if axes.has(Axis::Channels) {
-                let message = "no splines go along the channels; axes are levels, rows and columns";
+                let message = "splines along channels requested; they run along levels, rows or columns";
                 return Err(Error::parameter(Call { op: "spline_coefficients", site }, message));
             }
             let linear = self.linear(site);
@@ -78,7 +80,7 @@ impl<T: Pixel> Image<T> {
 impl<F: Float> Image<F> {
     fn splined(&self, how: Sampling, border: Border, site: Site) -> Image<F> {
         let Some((row, column)) = prefilter(how, F::DTYPE).filter(|_| self.height() > 1 && self.width() > 1) else {
-            // Either has no effect, or both have one.
+            // Either both have an effect, or neither.
             return self.splined_along(Axis::Columns, how, border, site).splined_along(Axis::Rows, how, border, site);
         };
         self.node(Op::Separable { row, column, border: extended(border) }, site)
@@ -98,7 +100,7 @@ impl<F: Float> Image<F> {
     }
 }
 
-/// The border mode for filtering pixels whose coefficients have this border.
+/// The border mode for filtering pixels when samples use this border mode.
 fn extended(border: Border) -> Border {
     match border {
         Border::Replicate => Border::Reflect,
@@ -107,10 +109,11 @@ fn extended(border: Border) -> Border {
     }
 }
 
-/// A filter along a row, and the same along a column.
+/// A filter along rows, and the same filter along columns.
 type SplineFilters = (Filter, Filter);
 
-/// The row and the column that yield the coefficients of images of a type; `None` where the pixels are the coefficients. Made once.
+/// The filters that yield the coefficients for images of a type, computed once; `None` where the
+/// pixels are the coefficients.
 fn prefilter(how: Sampling, dtype: DType) -> Option<SplineFilters> {
     static MADE: [[OnceLock<Option<SplineFilters>>; Sampling::ALL.len()]; 2] =
         [const { [const { OnceLock::new() }; Sampling::ALL.len()] }; 2];

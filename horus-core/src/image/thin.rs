@@ -8,10 +8,11 @@ use crate::ir::graph::Op;
 use crate::ops::Thin;
 use crate::ops::components::MOST_PIXELS;
 
-/// The true parts of a mask thinned to lines a pixel wide, which join what the parts joined: Guo and Hall's "Parallel thinning with
-/// two-subiteration algorithms" (1989), as scikit-image's `morphology.thin`. Pixels outside are false; channels and levels are thinned each by itself.
+/// Thins the true regions of a mask to connected lines one pixel wide: Guo and Hall, "Parallel
+/// thinning with two-subiteration algorithms" (1989), as scikit-image's `morphology.thin`. Pixels
+/// outside are false. Channels and levels are thinned separately.
 ///
-/// Every rank computes the whole mask. More than 2^31 - 1 pixels are an error.
+/// Every rank computes the whole mask. A mask of more than 2^31 - 1 pixels is an error.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

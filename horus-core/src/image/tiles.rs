@@ -1,4 +1,4 @@
-//! Reductions of tiles and of windows, as images.
+//! Reductions of tiles and windows to images.
 
 use crate::ops::Tiled;
 use std::panic::Location;
@@ -10,8 +10,8 @@ use crate::ir::graph::Op;
 use crate::ops::tiles::{Grid, TileReduce};
 use crate::shape::{Axis, Shape};
 
-/// The tiles or the windows of an image: see [`Image::tiles`] and [`Image::windows`]. Each reduction is an image with one pixel for
-/// each of them, channel by channel.
+/// The tiles or windows of an image. See [`Image::tiles`] and [`Image::windows`]. Each reduction is
+/// an image with one pixel per tile or window, channel by channel.
 #[derive(Clone, Debug)]
 pub struct Tiles<T: Element> {
     image: Image<T>,
@@ -19,10 +19,11 @@ pub struct Tiles<T: Element> {
     shape: Shape,
 }
 
-/// Parts of an image that are reduced separately.
+/// Division into tiles or windows that are reduced separately.
 impl<T: Pixel> Image<T> {
-    /// The image in tiles of `height x width` pixels side by side, from the upper left corner on; those at the lower and the right
-    /// edge may be smaller. Tiles without pixels are an error, those larger than the image are the image.
+    /// Divides the image into adjacent tiles of `height x width` pixels, from the upper left corner
+    /// on. Tiles at the lower and right edges may be smaller. A size of 0 is an error. A tile
+    /// larger than the image is the image.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -43,8 +44,9 @@ impl<T: Pixel> Image<T> {
         self.partial(Call::of("tiles"), grid, shape)
     }
 
-    /// The windows of `height x width` pixels that lie in the image, from the upper left corner on every `down` rows and
-    /// every `across` columns (those of `numpy.lib.stride_tricks.sliding_window_view`, with steps). It is an error if a size or a
+    /// Selects the windows of `height x width` pixels that lie in the image, from the upper left
+    /// corner on, every `down` rows and `across` columns
+    /// (`numpy.lib.stride_tricks.sliding_window_view`, with steps). It is an error if a size or a
     /// step is zero, or the image smaller than a window.
     ///
     /// ```
@@ -68,7 +70,7 @@ impl<T: Pixel> Image<T> {
     }
 
     fn partial(&self, call: Call, grid: Grid, shape: Shape) -> Tiles<T> {
-        // A failed image has a result of one pixel.
+        // An image that carries an error has a result of one pixel.
         let none = shape.is_empty();
         let shape = if none { Shape { height: 1, width: 1, ..shape } } else { shape };
         let image = self.attempt(self.shape(), || {
@@ -76,8 +78,7 @@ impl<T: Pixel> Image<T> {
             if none {
                 let of =
                     if call.op == "tiles" { String::new() } else { format!(" every {down} rows and {across} columns") };
-                let message =
-                    format!("{height}x{width} pixels{of} make no {} of an image of {}", call.op, self.shape());
+                let message = format!("an image of {} has no {} of {height}x{width} pixels{of}", self.shape(), call.op);
                 return Err(Error::parameter(call, message));
             }
             Ok(self.clone())
@@ -86,9 +87,9 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Each is computed from its own pixels, in a fixed order ([`ops::tiles`](crate::ops::tiles)): the
-/// bits are the same on any device and any number of ranks. A rank computes those that begin in its
-/// rows.
+/// Statistics of each tile or window. The order is fixed ([`ops::tiles`](crate::ops::tiles)), so
+/// the bits are the same on all devices and any number of ranks. A rank computes the tiles that
+/// begin in its rows.
 impl<T: Pixel> Tiles<T> {
     fn reduced<R: Pixel>(&self, how: TileReduce, site: Site) -> Image<R> {
         record(
@@ -100,21 +101,21 @@ impl<T: Pixel> Tiles<T> {
         )
     }
 
-    /// The sum of each, in `f64`.
+    /// The sum of each tile or window, in `f64`.
     #[track_caller]
     pub fn sum(&self) -> Image<f64> {
         self.reduced(TileReduce::Sum, Location::caller())
     }
 
-    /// The mean of each.
+    /// The mean of each tile or window.
     #[track_caller]
     pub fn mean(&self) -> Image<f64> {
         let site = Location::caller();
         self.per_pixel(self.reduced(TileReduce::Sum, site))
     }
 
-    /// The population variance of each: the mean of the squared deviation from its own mean, which
-    /// is computed first.
+    /// The population variance of each tile or window: the mean of the squared deviation from its
+    /// mean, which is computed first.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -129,19 +130,20 @@ impl<T: Pixel> Tiles<T> {
         self.per_pixel(self.reduced(TileReduce::SquaredDeviation, site))
     }
 
-    /// The smallest pixel of each, ignoring NaN (infinity where there is nothing else).
+    /// The smallest pixel of each tile or window, ignoring NaN (infinity if there is nothing else).
     #[track_caller]
     pub fn min(&self) -> Image<T> {
         self.reduced(TileReduce::Min, Location::caller())
     }
 
-    /// The largest pixel of each, ignoring NaN (minus infinity where there is nothing else).
+    /// The largest pixel of each tile or window, ignoring NaN (minus infinity if there is nothing
+    /// else).
     #[track_caller]
     pub fn max(&self) -> Image<T> {
         self.reduced(TileReduce::Max, Location::caller())
     }
 
-    /// Totals divided by the numbers of pixels, which depend on the position.
+    /// Divides totals by the numbers of pixels, which depend on the position.
     #[track_caller]
     fn per_pixel(&self, total: Image<f64>) -> Image<f64> {
         let (image, grid) = (self.image.shape(), self.grid);

@@ -11,25 +11,24 @@ use crate::host::buffer::HostBuffer;
 use crate::plan::ResultDelivery;
 use crate::session::{Handle, Session};
 
-/// A recorded value that is not an image: a sum, an extreme, a histogram. [`Value::get`] computes
-/// it.
+/// A recorded value that is not an image, such as a sum or a histogram. [`Value::get`] computes it.
 ///
-/// A value of one number may be used without being evaluated first: as an operand of pixel
-/// operations (see [`Argument`](super::Argument)), and in `+ - * /` with values and scalars.
+/// A value of one number need not be evaluated first to be an operand of pixel operations (see
+/// [`Argument`](super::Argument)), or of `+ - * /` with values and scalars.
 ///
-/// A value has no `Display`: `{}` could not return the error of its evaluation, and if only one of
-/// several ranks prints, it would wait for the others. Print the result of [`Value::get`].
+/// A value does not implement `Display`: `{}` could not return an error of the evaluation, and a
+/// rank that prints alone would wait for the others. Print the result of [`Value::get`].
 ///
 /// ```compile_fail,E0277
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// println!("{}", Image::worms(&session, 64, 64).mean());
+/// println!("{}", samples::worms(&session, 64, 64).mean());
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// println!("{}", Image::worms(&session, 64, 64).mean().get()?);
+/// println!("{}", samples::worms(&session, 64, 64).mean().get()?);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 /// ```
@@ -61,8 +60,7 @@ impl<V> Value<V> {
         &self.handle
     }
 
-    /// Evaluates the program as far as needed and returns the value, on every rank. For several values at once see
-    /// [`Session::get_all`].
+    /// Evaluates and returns the value, on every rank. For several values see [`Session::get_all`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -78,13 +76,13 @@ impl<V> Value<V> {
         Ok((self.read)(&*fetch(&self.handle)?))
     }
 
-    /// Starts to compute the value, and returns; [`Value::get`] waits. See [`Session::start`],
-    /// which starts all recorded values.
+    /// Starts the evaluation of the value and returns at once; [`Value::get`] waits.
+    /// [`Session::start`] starts all recorded values.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let mean = Image::worms(&session, 64, 64).gauss(2.0).mean();
+    /// let mean = samples::worms(&session, 64, 64).gauss(2.0).mean();
     /// mean.start();
     /// assert!(mean.get()? > 0.0);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -150,7 +148,7 @@ impl Value<Vec<u64>> {
 }
 
 impl<V> fmt::Debug for Value<V> {
-    /// Its state, recorded or failed; nothing is computed.
+    /// Writes the state, recorded or failed; nothing is computed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = if self.handle.failed() { "failed: check() tells why" } else { "recorded: get() computes it" };
         write!(f, "Value({}, {told})", self.handle.dtype)
@@ -159,14 +157,14 @@ impl<V> fmt::Debug for Value<V> {
 
 /// Several [`Value`]s, for [`Session::get_all`]: a value, a reference to one, or a tuple, array, slice or `Vec` of such.
 pub trait Values {
-    /// The result.
+    /// The type of the result.
     type Output: 'static;
 
     /// The values to compute.
     #[doc(hidden)]
     fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>);
 
-    /// A reader of the computed [`Values::handles`], in their order; on any thread.
+    /// A function that reads the computed [`Values::handles`], in their order, on any thread.
     #[doc(hidden)]
     fn reader(&self) -> ValueReader<Self::Output>;
 }
@@ -278,7 +276,7 @@ tuples!(A B C D E);
 tuples!(A B C D E F);
 
 impl Session {
-    /// Evaluates several values together and returns them, on every rank: shared operations are
+    /// Evaluates several values together and returns them, on every rank. Shared operations are
     /// computed once.
     ///
     /// ```

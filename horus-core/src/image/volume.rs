@@ -1,12 +1,12 @@
 //! Volumes: levels of an image, and operations across them.
 //!
-//! A field has depth, height, width and channels; below the algebra it is planes, channel `c` of
-//! level `z` being plane `z * channels + c`. One leaf, `LoadPlane`, reads another plane of the same
-//! pixel through a `PlaneMap` (step and offset along the depth under a border mode, or a fixed
-//! channel), the same for all threads of a block. Slices, shifts along the depth, repeated levels
-//! and channels are this leaf and cost no launch. A sum along the depth is multiply-adds of such
-//! reads, from +0 and in the order of the taps. A filter with a part for each level is the sum of
-//! the parts' responses, from the first to the last. Distribution stays in strips of rows.
+//! Below this interface a volume is a list of planes: channel `c` of level `z` is plane
+//! `z * channels + c`. The leaf `LoadPlane` reads another plane at the same pixel, given by a
+//! `PlaneMap` (step and offset along the depth under a border mode, or a fixed channel). Slices,
+//! shifts along the depth, and repeated levels and channels are this leaf and cost no launch. A
+//! filter along the depth is a chain of multiply-adds of such reads, from +0 in the order of the
+//! taps. A filter with a part for each level is the sum of the parts' responses, from the first to
+//! the last. Volumes are distributed in strips of rows, like images.
 
 use std::panic::Location;
 
@@ -19,10 +19,10 @@ use crate::ops::planes::PlaneMap;
 use crate::session::Session;
 use crate::shape::{Border, Shape};
 
-/// The farthest shift, so that positions stay in the range of kernels.
+/// The largest shift for which positions stay in the range of kernels.
 const FARTHEST: isize = 1 << 28;
 
-/// Creating volumes. As for images, every rank passes the same pixels.
+/// Creation of volumes. As for images, every rank passes the same pixels.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -38,7 +38,7 @@ const FARTHEST: isize = 1 << 28;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// A volume of one channel whose pixel of level `z` in row `y` and column `x` is `f(z, y, x)`.
+    /// A volume of one channel whose pixel in level `z`, row `y` and column `x` is `f(z, y, x)`.
     #[doc(alias = "fromfunction")]
     #[track_caller]
     pub fn from_volume_fn(
@@ -57,9 +57,10 @@ impl<T: Element> Image<T> {
         image_or_failure(session, shape, source(Call::of("from_volume_fn"), session, shape, fill))
     }
 
-    /// A volume from an array of any strides, of shape `(depth, height, width)` or `(depth, height, width, channels)`; if its number of axes
-    /// is known when the program runs, also an image of `(height, width)`. Another number of axes is an error. ([`Image::from_array`] takes
-    /// the last of three axes as channels.)
+    /// A volume from an array of any strides, of shape `(depth, height, width)` or
+    /// `(depth, height, width, channels)`; with a dynamic number of axes also an image of
+    /// `(height, width)`. Other numbers of axes are an error. ([`Image::from_array`] takes the last
+    /// of three axes as channels.)
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -84,15 +85,14 @@ impl<T: Element> Image<T> {
             Ok(pixels) => array4(call, session, pixels),
             Err(axes) => {
                 let axes = if axes == 1 { "1 axis".into() } else { format!("{axes} axes") };
-                let message = format!("an array of {axes}; images have 2, volumes 3, and 4 where they have channels");
+                let message = format!("an array of {axes}; an image has 2, a volume 3, and a volume with channels 4");
                 image_or_failure(session, Shape::new(0, 0, 0), Err(Error::parameter(call, message)))
             }
         }
     }
 }
 
-/// Levels of a volume. None of these moves a pixel within its level, and none computes anything by
-/// itself: readers of the result read the level itself, in the same launch.
+/// Operations on the levels of a volume.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -106,7 +106,8 @@ impl<T: Element> Image<T> {
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// Level `z` as an image, or the levels of a range, `from..to`, as a volume; an error if there is none, or one lies outside.
+    /// Level `z` as an image, or the levels of a range `from..to` as a volume. It costs no launch:
+    /// operations read the level in place. An empty range, or a level outside, is an error.
     #[track_caller]
     pub fn slice(&self, levels: impl Into<LevelRange>) -> Image<T> {
         let (site, levels) = (Location::caller(), levels.into());
@@ -133,13 +134,12 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Shifted by whole pixels: `dz` levels on, `dy` rows down, `dx` columns to the right. Pixel
-    /// `(z, y, x)` of the result is pixel `(z - dz, y - dy, x - dx)`, 0 beyond the edges or as set
-    /// by [`Image::with_border`] (`scipy.ndimage.shift` of order 0; `numpy.roll` with
-    /// [`Border::Wrap`]). Exact for every type. An image has one level; a shift by 2^28 pixels or
-    /// more is an error.
+    /// Shifts by whole pixels: `dz` levels on, `dy` rows down, `dx` columns to the right. Pixel
+    /// `(z, y, x)` of the result is pixel `(z - dz, y - dy, x - dx)`; beyond the edges it is 0, or
+    /// as set by [`Image::with_border`] (`scipy.ndimage.shift` of order 0; `numpy.roll` with
+    /// [`Border::Wrap`]). Exact for every type. A shift by 2^28 pixels or more is an error.
     ///
-    /// A shift by levels only costs no launch of its own.
+    /// A shift only by levels costs no launch.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -171,7 +171,8 @@ impl<T: Element> Image<T> {
         self.levels(1, 0, z as isize, Border::Replicate, site)
     }
 
-    /// Levels `step * z + offset`, `depth` of them. A failed image stays failed.
+    /// The levels `step * z + offset`, for `depth` values of `z`. An image that carries an error
+    /// keeps it.
     pub(super) fn levels(&self, depth: usize, step: i32, offset: isize, border: Border, site: Site) -> Image<T> {
         let shape = Shape { depth, ..self.shape() };
         if shape == self.shape() && (step, offset) == (1, 0) || (self.depth(), depth, offset) == (1, 1, 0) {

@@ -1,6 +1,6 @@
-//! Filters that go across the levels of a volume. The order of summation is fixed: in the plane
-//! that of [`Image::correlate`]; along the depth, from the first tap to the last. For an image, the
-//! border mode supplies all levels beyond its only one.
+//! Filters across the levels of a volume. The order of summation is fixed: in the plane as in
+//! [`Image::correlate`], along the depth from the first tap to the last. For an image, the border
+//! mode supplies all levels except its own.
 
 use super::argument::{ArgumentTerm, pixel};
 use super::neighbourhood::check_filter;
@@ -19,8 +19,7 @@ impl<T: Pixel> Image<T> {
         let plane = matches!(sigma, PerAxis::Plane(..)) || matches!(order, PerAxis::Plane(..));
         let volume = matches!(sigma, PerAxis::Volume(..)) || matches!(order, PerAxis::Volume(..));
         if plane && volume {
-            let error =
-                Error::parameter(call, "a pair and a triple of sigmas and orders; both are (y, x) or (z, y, x)");
+            let error = Error::parameter(call, "sigma and order must both be (y, x), or both (z, y, x)");
             return self.attempt(self.shape(), || Err(error));
         }
         let deep = volume || !plane && self.depth() > 1;
@@ -75,8 +74,8 @@ impl<T: Pixel> Image<T> {
 }
 
 impl<T: Element> Image<T> {
-    /// The extreme under a footprint for each level; if all are equal, the plane and the depth are
-    /// reduced one after the other.
+    /// The minimum or maximum under a footprint for each level. If all footprints are equal, the
+    /// plane and the depth are reduced one after the other.
     pub(super) fn extreme_across(
         &self,
         call: Call,

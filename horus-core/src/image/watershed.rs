@@ -1,4 +1,4 @@
-//! Watersheds.
+//! The watershed transform.
 
 use super::Image;
 use crate::dtype::Pixel;
@@ -7,19 +7,18 @@ use crate::ops::components::{Connectivity, MOST_PIXELS};
 use crate::shape::Shape;
 use horus_base::position_map::Relation;
 
-/// Divides an image, or volume, among markers by flooding it from them, the lowest pixels first
-/// (scikit-image's `segmentation.watershed`, with the same result): each pixel gets the label of
-/// the marker that reaches it. Those of `markers` are the pixels that are not 0. With a `mask`,
-/// pixels outside of it are not flooded and get 0, as does a pixel that no marker reaches.
+/// Divides an image or volume among markers by flooding, the lowest pixels first (scikit-image's
+/// `segmentation.watershed`, with the same result). Each pixel gets the label of the marker that
+/// reaches it. Markers are the pixels of `markers` that are not 0. With a `mask`, pixels outside it
+/// are not flooded. Pixels that no marker reaches get 0.
 ///
-/// Water that has reached a level does not sink again. Of pixels that it reaches at one level, those
-/// seen first come first, so that a plateau divides halfway between markers. Markers count in raster
-/// order, except where several start from equal pixels: then the order is that of scikit-image's
-/// heap. A NaN is flooded when the heap happens to yield it, as there.
+/// Water that has reached a level does not sink again. At one level, pixels are flooded in the
+/// order in which they were found, so that a plateau divides halfway between markers. Markers count
+/// in raster order; if several start from equal pixels, the order is as in scikit-image's heap. As
+/// in scikit-image, a NaN is flooded when the heap happens to yield it.
 ///
-/// The order of the flood is sequential, so it is not recorded: the images are read, and one thread
-/// of each rank floods all of them on the host, also where a GPU computes. All ranks call it and get
-/// the same image, of the size of `image`.
+/// Flooding is sequential, so it is not recorded: the images are read, and one thread of each rank
+/// floods them on the host. All ranks call it and get the same image, of the size of `image`.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -35,8 +34,8 @@ use horus_base::position_map::Relation;
 /// ```
 ///
 /// # Errors
-/// If the images differ in size or session, or have several channels or more than 2^31 - 1 pixels;
-/// the error that one of them carries; also if the evaluation fails.
+/// If the images differ in size or session, have several channels, or more than 2^31 - 1 pixels;
+/// the error that an image carries; also if the evaluation fails.
 #[track_caller]
 pub fn watershed<T: Pixel>(
     image: &Image<T>,
@@ -57,10 +56,10 @@ pub fn watershed<T: Pixel>(
         return wrong(format!("the image has {} channels; take one (`channel`)", shape.channels));
     }
     if shape != markers.shape() {
-        return wrong(format!("markers of {} for an image of {shape}", markers.shape()));
+        return wrong(format!("markers of {} for an image of {shape}; their shapes must be equal", markers.shape()));
     }
     if let Some(mask) = mask.filter(|mask| mask.shape() != shape) {
-        return wrong(format!("a mask of {} for an image of {shape}", mask.shape()));
+        return wrong(format!("a mask of {} for an image of {shape}; their shapes must be equal", mask.shape()));
     }
     if shape.len() > MOST_PIXELS {
         return wrong(format!("an image of {shape} has {} pixels; the limit is {MOST_PIXELS}", shape.len()));
@@ -81,23 +80,23 @@ pub fn watershed<T: Pixel>(
 /// A pixel that has a label, waiting to pass it on.
 #[derive(Clone, Copy)]
 struct FloodedPixel {
-    /// Level of the water.
+    /// The water level.
     level: f64,
-    /// 0 for markers, else its number in the order of labelling.
+    /// 0 for markers, else the position in the order of labelling.
     age: u32,
     at: u32,
 }
 
 impl FloodedPixel {
-    /// Equal, and NaN, is not before.
+    /// Strictly before; `false` for equal pixels and NaN.
     fn before(&self, other: &FloodedPixel) -> bool {
         self.level < other.level || (self.level == other.level && self.age < other.age)
     }
 }
 
-/// A binary heap. Markers are equal if their pixels are, and the order in which equal ones leave is
-/// part of the result: it is that of scikit-image's heap, which moves an entry only past one that is
-/// not equal, and prefers the left of two equal children.
+/// A binary heap. Markers are equal if their pixels are equal. The order of equal entries is part
+/// of the result: as in scikit-image's heap, an entry moves only past entries that are not equal,
+/// and the left of two equal children is preferred.
 struct Heap(Vec<FloodedPixel>);
 
 impl Heap {
@@ -140,9 +139,9 @@ impl Heap {
     }
 }
 
-/// A pixel that the water has yet to reach.
+/// A pixel that the water has not reached.
 const DRY: u8 = 1;
-/// A pixel some of whose neighbours are outside of the image.
+/// A pixel with neighbours outside the image.
 const EDGE: u8 = 2;
 
 /// Extends `labels` that are not 0 to all pixels `inside` that they reach.
@@ -180,7 +179,7 @@ fn flood<T: Pixel>(shape: Shape, pixels: &[T], labels: &mut [i32], inside: Vec<b
                 labels[to] = label;
                 age += 1;
                 let level = pixels[to].to_f64();
-                // Not a maximum: NaN stays.
+                // Not `max`: NaN stays.
                 let level = if level < wet.level { wet.level } else { level };
                 heap.push(FloodedPixel { level, age, at: to as u32 });
             }
@@ -200,7 +199,7 @@ fn flood<T: Pixel>(shape: Shape, pixels: &[T], labels: &mut [i32], inside: Vec<b
     }
 }
 
-/// The neighbours, the nearest first, then in raster order.
+/// The neighbours in order: the nearest first, then in raster order.
 fn steps(neighbours: Connectivity, flat: bool) -> Vec<[isize; 3]> {
     let mut steps: Vec<_> = neighbours.neighbours().filter(|by| !flat || by[0] == 0).collect();
     steps.sort_by_key(|by| (by.iter().map(|d| d * d).sum::<isize>(), *by));

@@ -1,4 +1,4 @@
-//! Operations over windows of any size: means of rectangles, and ranks under footprints.
+//! Means of rectangles, and ranks under footprints, of any size.
 
 use std::panic::Location;
 
@@ -18,15 +18,16 @@ use horus_base::position_map::Relation;
 
 /// Means of rectangles.
 impl<T: Pixel> Image<T> {
-    /// The mean over a [`MovingWindow`]: of `size x size` pixels (of a volume a cube), `(height, width)`
-    /// or `(depth, height, width)`; an even size reads one pixel more above, or to the left. Images
-    /// of `f64` yield `f64`, all others `f32`. The cost hardly grows with the size; to fuse a small
-    /// one with other filters, use [`Image::separable`] with [`filters::box_filter`].
+    /// The mean over a [`MovingWindow`]: `size x size` pixels (a cube in a volume),
+    /// `(height, width)` or `(depth, height, width)`. An even size reads one pixel more above and
+    /// to the left. Images of `f64` yield `f64`, all others `f32`. The cost hardly grows with the
+    /// size. To fuse a small mean with other filters, use [`Image::separable`] with
+    /// [`filters::box_filter`].
     ///
     /// Sums of 8- and 16-bit integers are exact, and the mean is rounded to `f32`. Floats are added
-    /// pairwise, `f32` in `f32`, so that the error of a sum grows with the logarithm of the number
-    /// of pixels; 32-bit integers likewise in `f64`. Along the depth, means of levels are added in
-    /// order. A size of zero, beyond 65537, or of more than 2^24 pixels in all is an error.
+    /// pairwise (`f32` in `f32`), so the error of a sum grows with the logarithm of the number of
+    /// pixels; 32-bit integers are added pairwise in `f64`. Along the depth, means of levels are
+    /// added in order. A size of zero, above 65537, or of more than 2^24 pixels in all is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -55,9 +56,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The variance over a window of rows and columns, by its own mean; for the Python package.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn box_variance(&self, window: impl Into<MovingWindow>) -> Image<f64> {
+    pub(crate) fn box_variance(&self, window: impl Into<MovingWindow>) -> Image<f64> {
         let (size, anchor) = window.into().of(1);
         self.over_rectangle(Call::of("box_variance"), size, anchor, Windowed::Variance)
     }
@@ -74,7 +74,7 @@ impl<T: Pixel> Image<T> {
             check_size(call, height, width)?;
             check_taps(call, height, width)?;
             if y >= height || x >= width {
-                let message = format!("an anchor at row {y}, column {x} of {height}x{width} pixels");
+                let message = format!("the anchor, row {y} and column {x}, is outside {height}x{width} pixels");
                 return Err(Error::parameter(call, message));
             }
             let reach = Reach { up: y, down: height - 1 - y, left: x, right: width - 1 - x };
@@ -83,9 +83,9 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Ranks under a footprint of any size and form, of images and masks: a pixel selected by its place
-/// in the order of those under it. Pixels are ordered by value, -0 before +0, and NaNs after all
-/// numbers. The footprint is not rotated. One that cannot be applied is an error.
+/// Ranks under a footprint of any size and form, of images and masks: the pixel at a position among
+/// the sorted pixels under the footprint. Pixels are sorted by value, -0 before +0, and NaN after
+/// all numbers. The footprint is not rotated. A footprint that cannot be applied is an error.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -99,24 +99,31 @@ impl<T: Pixel> Image<T> {
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// The pixel of a [`Rank`]: a place, from 0, the smallest, to the number of pixels less 1, or a
-    /// percentile. Of a volume it may be one of several levels.
+    /// The pixel of a [`Rank`]: a position, from 0 (the smallest) to the number of pixels less 1,
+    /// or a percentile. In a volume the footprint may have several levels.
     #[doc(alias("rank_filter", "percentile_filter"))]
     #[track_caller]
     pub fn rank<'a>(&self, footprint: impl Into<Footprints<'a>>, rank: Rank) -> Image<T> {
         let call = Call::of("rank");
         self.ranked(call, footprint.into(), |count| match rank {
             Rank::Place(place) if place < count => Ok(place),
-            Rank::Place(place) => Err(Error::parameter(call, format!("place {place} of {count} pixels"))),
+            Rank::Place(place) => {
+                let message = format!("requested place {place} of {count} pixels; the range is 0 to {}", count - 1);
+                Err(Error::parameter(call, message))
+            }
             Rank::Percent(percent) if (0.0..=100.0).contains(&percent) => {
                 Ok(((count as f64 * percent / 100.0) as usize).min(count - 1))
             }
-            Rank::Percent(percent) => Err(Error::parameter(call, format!("{percent} per cent"))),
+            Rank::Percent(percent) => {
+                let message = format!("requested the percentile {percent}; the range is 0 to 100");
+                Err(Error::parameter(call, message))
+            }
         })
     }
 
-    /// The median: the pixel in place `n / 2` of the order of `n`. Of 3x3 and 5x5 pixels, `3` and
-    /// `5`, it is fused with its neighbours, and so is that of 3x3x3 pixels of a volume, `3` or `(3, 3, 3)`.
+    /// The median: the pixel at position `n / 2` of `n` sorted pixels. Medians of 3x3 (`3`) and 5x5
+    /// (`5`) pixels, and of 3x3x3 pixels of a volume (`3` or `(3, 3, 3)`), fuse with neighbouring
+    /// operations.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -143,10 +150,11 @@ impl<T: Element> Image<T> {
         }
     }
 
-    /// The median of 3x3x3 pixels. Each column of three levels is sorted. Of the nine smallest of
-    /// columns, five have 14 pixels of the cube above them, and so have two of the nine in the
-    /// middle; as many have 14 below. The median of the other 13 is that of all, found as the
-    /// seventh of sorted lists: the least, over ways to take seven, of the largest taken.
+    /// The median of 3x3x3 pixels. Each column of three levels is sorted. Of the nine smallest
+    /// pixels of columns, five have 14 pixels of the cube above them, and so have two of the nine
+    /// middle pixels; as many have 14 below. The median of the other 13 is the median of all. It is
+    /// the seventh of sorted lists: the least, over all ways to take seven, of the largest pixel
+    /// taken.
     fn median_of_cube(&self, border: Border, site: Site) -> Result<Image<T>> {
         let op =
             |op, a: &Image<T>, b: &Image<T>| pixel::<T, _>(op, [ArgumentTerm::image(a), ArgumentTerm::image(b)], site);
@@ -183,9 +191,8 @@ impl<T: Element> Image<T> {
     }
 
     /// The pixel of a place in the order of those at some offsets, by level, row and column; for the Python package.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn rank_at(&self, mut offsets: Vec<(i32, i32, i32)>, place: usize) -> Image<T> {
+    pub(crate) fn rank_at(&self, mut offsets: Vec<(i32, i32, i32)>, place: usize) -> Image<T> {
         let call = Call::of("rank");
         offsets.sort_unstable();
         self.attempt(self.shape(), || self.rank_of(call, offsets, place))

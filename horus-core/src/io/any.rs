@@ -68,17 +68,18 @@ macro_rules! each {
 pub(crate) use each;
 
 impl AnyImage {
-    /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy, recognised by content, on
-    /// rank 0. Palettes of PNG files are resolved, those of TIFF files are kept beside their indices; an orientation stored in the file is applied
-    /// ([`OpenOptions::orientation`](super::OpenOptions::orientation)). Of a TIFF file of several
-    /// pages the first is read, with a warning. Most programs continue with [`AnyImage::luminance`]
-    /// or [`AnyImage::to_unit`].
+    /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy, recognised
+    /// by content. Rank 0 reads the file. Palettes of PNG files are resolved; for TIFF files the
+    /// pixels are the indices, and the palette is kept as metadata. An orientation stored in the
+    /// file is applied ([`OpenOptions::orientation`](super::OpenOptions::orientation)). The first
+    /// page of a TIFF file of several pages is read, with a warning. Most programs continue with
+    /// [`AnyImage::luminance`] or [`AnyImage::to_unit`].
     ///
     /// # The scale of floats
-    /// There is one rule: integer pictures that become floats, by [`AnyImage::to_unit`],
-    /// [`AnyImage::luminance`] or `Image::<f32>::open`, are scaled so that their full range is
-    /// `0..=1`; float pictures keep their values. [`Image::save`] takes floats in `0..=1` back to
-    /// the full range. Only [`AnyImage::convert`] scales nothing.
+    /// Integer pictures that become floats, by [`AnyImage::to_unit`], [`AnyImage::luminance`] or
+    /// `Image::<f32>::open`, are scaled so that their full range is `0..=1`. Float pictures keep
+    /// their values. [`Image::save`] scales floats in `0..=1` back to the full range. Only
+    /// [`AnyImage::convert`] scales nothing.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -93,7 +94,7 @@ impl AnyImage {
     /// ```
     ///
     /// # Errors
-    /// On every rank, if rank 0 cannot read or decode the file. Only regular files are read; a file
+    /// On every rank, if rank 0 cannot read or decode the file. Only regular files are read. A file
     /// that declares more pixels than its bytes can hold, or more than [`OpenOptions::max_pixels`],
     /// is rejected immediately.
     #[doc(alias = "imread")]
@@ -102,8 +103,8 @@ impl AnyImage {
         AnyImage::open_with(session, path, &OpenOptions::default())
     }
 
-    /// Reads page `page` of a TIFF file, counted from 0; see [`AnyImage::open`]. Files of other formats have page 0
-    /// only.
+    /// Reads page `page` of a TIFF file, counted from 0; see [`AnyImage::open`]. Files of other
+    /// formats only have page 0.
     ///
     /// # Errors
     /// As [`AnyImage::open`]; also if there is no such page.
@@ -112,10 +113,10 @@ impl AnyImage {
         AnyImage::open_with(session, path, &OpenOptions { page: Some(page), ..OpenOptions::default() })
     }
 
-    /// Reads a volume: all pages of a TIFF file as levels, or an npy array of shape `(depth,
-    /// height, width)` or `(depth, height, width, channels)`; any other file as one level.
-    /// ([`AnyImage::open`] takes an array of three axes as `(height, width, channels)`, whatever
-    /// their extents; one of four axes it reads as a volume.)
+    /// Reads a volume: all pages of a TIFF file as levels, or an npy array of shape
+    /// `(depth, height, width)` or `(depth, height, width, channels)`; any other file as one level.
+    /// ([`AnyImage::open`] reads an array of three axes as `(height, width, channels)`, and an
+    /// array of four axes as a volume.)
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -162,19 +163,20 @@ impl AnyImage {
         AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
     }
 
-    /// The size of its pixels: see [`pixel_size`].
+    /// The size of the pixels; see [`pixel_size`].
     pub fn pixel_size(&self) -> Option<PixelSize> {
         each!(self, image => pixel_size(image))
     }
 
-    /// The image with pixels of this size, or of none that is known: see [`with_pixel_size`](super::with_pixel_size).
+    /// Sets or removes the size of the pixels; see [`with_pixel_size`](super::with_pixel_size).
     pub fn with_pixel_size(&self, size: Option<PixelSize>) -> AnyImage {
         AnyImage::from_handle(sized(self.handle(), size))
     }
 
-    /// The image with names of its channels, which are planes of their own then, not colours of one pixel; with none that is
-    /// known, if none are given. OME-TIFF files and OME-Zarr stores have them again, also those of images computed from it.
-    /// Only those of rank 0 matter, which writes files.
+    /// Sets the names of the channels, or removes them if `names` is empty. Named channels are
+    /// separate planes, not colours of one pixel. OME-TIFF files and OME-Zarr stores of this image,
+    /// or of images computed from it, contain the names. Only the names on rank 0 matter, because
+    /// it writes files.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -193,12 +195,13 @@ impl AnyImage {
         AnyImage::from_handle(handle)
     }
 
-    /// The names of its channels as rank 0 knows them, empty ones for those without; nothing, if none is known.
+    /// The names of the channels, known on rank 0; an empty string for a channel without a name,
+    /// and an empty slice if no name is known.
     pub fn channel_names(&self) -> &[String] {
         each!(self, image => channel_names(image))
     }
 
-    /// An image of the picture that `read` returns; it is called on rank 0 only.
+    /// An image of the picture that `read` returns. `read` is called on rank 0 only.
     ///
     /// # Errors
     /// The error of `read`, on every rank.
@@ -212,8 +215,8 @@ impl AnyImage {
         AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
     }
 
-    /// The result of `open`, which is called on rank 0 only, or its error, on every rank. Messages
-    /// name `path`.
+    /// Calls `open` on rank 0 only and returns its result or error on every rank. Messages name
+    /// `path`.
     pub(super) fn decoded(
         session: &Session,
         path: &Path,
@@ -259,21 +262,22 @@ impl AnyImage {
         Ok(Ok(image.with_metadata(Metadata { pixel, alpha, ..said })))
     }
 
-    /// The image of a picture of which this is known: everywhere its size of pixels and its alpha, the rest on rank 0.
+    /// Sets the metadata of a picture: the size of pixels and alpha on every rank, the rest on rank
+    /// 0.
     pub(crate) fn with_metadata(&self, said: Metadata) -> AnyImage {
         let mut handle = self.handle().clone();
         handle.attributes = Attributes::of(said, handle.dtype);
         AnyImage::from_handle(handle)
     }
 
-    /// An image of a decoded picture that every rank has: each passes the same one.
-    /// [`AnyImage::open_with`] decodes on rank 0 only.
+    /// An image of a decoded picture. Every rank passes the same picture; [`AnyImage::open_with`]
+    /// decodes on rank 0 only.
     #[track_caller]
     pub fn from_picture(session: &Session, picture: Picture) -> AnyImage {
         AnyImage::of_picture(session, picture, Location::caller())
     }
 
-    /// [`AnyImage::from_picture`] of a call of the program.
+    /// [`AnyImage::from_picture`] for a call of the program at `site`.
     pub(crate) fn of_picture(session: &Session, picture: Picture, site: Site) -> AnyImage {
         let (shape, dtype, said) = (picture.shape(), picture.dtype(), picture.metadata().clone());
         let image = AnyImage::from_handle(session.source(shape, dtype, picture.into_pixels(), site));
@@ -314,14 +318,14 @@ impl AnyImage {
         each!(self, image => image.dtype())
     }
 
-    /// The pixels converted to type `T`, unscaled; see [`Image::convert`].
+    /// Converts the pixels to type `T` without scaling; see [`Image::convert`].
     #[track_caller]
     pub fn convert<T: Pixel>(&self) -> Image<T> {
         each!(self, image => image.convert())
     }
 
-    /// The pixels as `f32` in which an integer type's `0..=MAX` spans `0..=1`; floats keep their
-    /// values.
+    /// Converts the pixels to `f32` and scales `0..=MAX` of an integer type to `0..=1`; floats keep
+    /// their values.
     #[track_caller]
     pub fn to_unit(&self) -> Image<f32> {
         match self {
@@ -363,17 +367,19 @@ impl AnyImage {
         if self.has_alpha() { each!(self, image => without_last(image)) } else { self.clone() }
     }
 
-    /// The alpha channel: the last one, if the file says that it is alpha (`ExtraSamples` of TIFF, the type of PNG and PAM, a mask of
-    /// BMP, `A` of OpenEXR), or the program does ([`AnyImage::with_alpha`]). Results of operations that keep the channels have it too, and
-    /// images to which it is stacked last. Operations treat all channels alike; [`AnyImage::luminance`] and [`AnyImage::colours`] leave it
-    /// out.
+    /// The alpha channel: the last channel, if the file declares it as alpha (`ExtraSamples` of
+    /// TIFF, the type of PNG and PAM, a mask of BMP, `A` of OpenEXR), or the program does
+    /// ([`AnyImage::with_alpha`]). Results of operations that keep the channels, and stacks with
+    /// alpha last, also have alpha. Most operations treat all channels alike;
+    /// [`AnyImage::luminance`] and [`AnyImage::colours`] omit alpha.
     #[track_caller]
     pub fn alpha(&self) -> Option<AnyImage> {
         let last = self.shape().channels.wrapping_sub(1);
         self.has_alpha().then(|| each!(self, image => AnyImage::from_handle(image.channel(last).handle().clone())))
     }
 
-    /// The image with a last channel that is alpha, or with none that is known. TIFF files say so again.
+    /// Declares the last channel as alpha, or removes this declaration. Saved TIFF files contain
+    /// it.
     pub fn with_alpha(&self, alpha: Option<Alpha>) -> AnyImage {
         AnyImage::from_handle(with_last(self.handle(), alpha))
     }
@@ -382,15 +388,16 @@ impl AnyImage {
         each!(self, image => alpha(image)).is_some()
     }
 
-    /// The [luminance](Image::luminance), on the scale of [`AnyImage::to_unit`]. [Alpha](AnyImage::alpha) is ignored: transparent pixels
-    /// count with their stored colours. Other than one or three colours are an error.
+    /// The [luminance](Image::luminance), on the scale of [`AnyImage::to_unit`].
+    /// [Alpha](AnyImage::alpha) is ignored: transparent pixels count with their stored colours. Any
+    /// number of colours except one and three is an error.
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {
         each!(self, image => image.luminance())
     }
 
-    /// The picture as an image of type `T`, by the rule of [`AnyImage::open`], or the reason why
-    /// that is impossible.
+    /// Converts to an image of type `T`, scaled as described at [`AnyImage::open`]; the error is
+    /// the reason why that is impossible.
     #[track_caller]
     pub(super) fn typed<T: Pixel>(&self) -> Result<Image<T>, String> {
         let (has, wanted) = (self.dtype(), T::DTYPE);
@@ -460,8 +467,8 @@ impl Session {
 
 impl<T: Pixel> Image<T> {
     /// Reads a picture as an image of type `T`. As `f32` or `f64`, integer pictures are scaled to
-    /// `0..=1` and float pictures keep their values (see [`AnyImage::open`] for the rule); as
-    /// integers, only pictures of that very type are read.
+    /// `0..=1` and float pictures keep their values (see [`AnyImage::open`]). As an integer type,
+    /// only pictures of the same type are read.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

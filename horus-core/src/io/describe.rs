@@ -7,8 +7,9 @@ use crate::error::{Error, Result};
 use crate::session::Session;
 
 impl AnyImage {
-    /// The properties of a picture file, without reading its pixels: its size, and valid values of
-    /// [`OpenOptions::region`], `level` and `page`. Rank 0 reads, and all ranks return the same.
+    /// Returns the properties of a picture file without reading its pixels: its size, and valid
+    /// values of [`OpenOptions::region`], `level` and `page`. Rank 0 reads; all ranks return the
+    /// same.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -25,7 +26,7 @@ impl AnyImage {
     /// ```
     ///
     /// # Errors
-    /// As [`AnyImage::open_with`], as far as the headers show.
+    /// The errors of [`AnyImage::open_with`] that the headers show.
     pub fn describe(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<FileInfo> {
         let path = path.as_ref();
         let told = on_root(session, "describing a picture", || {

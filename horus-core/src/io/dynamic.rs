@@ -10,8 +10,8 @@ use crate::session::Session;
 use crate::shape::Shape;
 
 impl AnyImage {
-    /// A picture of the crate `image` that every rank has: each passes the same one. Its pixels
-    /// keep their type, 8 or 16 bits or `f32`, their channels, and their alpha.
+    /// Converts a picture of the crate `image`; every rank passes the same picture. Pixels keep
+    /// their type (8 or 16 bits, or `f32`), channels and alpha.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -36,18 +36,19 @@ impl AnyImage {
             DynamicImage::ImageRgba16(p) => AnyImage::U16(image_of(session, p)),
             DynamicImage::ImageRgb32F(p) => AnyImage::F32(image_of(session, p)),
             DynamicImage::ImageRgba32F(p) => AnyImage::F32(image_of(session, p)),
-            // Variants that the crate may add.
+            // Variants that the crate may add later.
             other => AnyImage::F32(image_of(session, &other.to_rgba32f())),
         };
         image.with_alpha(matches!(image.shape().channels, 2 | 4).then_some(Alpha::Unassociated))
     }
 
-    /// The picture as one of the crate `image`, on every rank: pixels of `u8` or `u16` of 1 to 4
-    /// channels (grey, colours, each with alpha), or of `f32` of 3 or 4, unchanged.
+    /// Converts to a picture of the crate `image`, on every rank. Pixels are unchanged: `u8` or
+    /// `u16` with 1 to 4 channels (grey or colours, with or without alpha), or `f32` with 3 or 4
+    /// channels.
     ///
     /// # Errors
-    /// If that crate has no such pixels (convert them by [`AnyImage::convert`] or
-    /// [`AnyImage::to_unit`]) or levels; or as [`Image::to_vec`].
+    /// If that crate does not support the pixel type (see [`AnyImage::convert`] and
+    /// [`AnyImage::to_unit`]) or levels, or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_dynamic(&self) -> Result<DynamicImage> {
         let call = Call::of("to_dynamic");
@@ -87,7 +88,7 @@ where
     Image::from_slice(session, shape, &picture.as_raw()[..shape.len()])
 }
 
-/// The picture of an image with as many channels as `P`.
+/// The picture of an image; `None` unless it has as many channels as `P`.
 fn picture_of<P>(image: &Image<P::Subpixel>) -> Result<Option<ImageBuffer<P, Vec<P::Subpixel>>>>
 where
     P: image::Pixel,

@@ -20,8 +20,8 @@ fn unreadable(cause: String) -> Error {
     Error::read(Path::new(IN_MEMORY), cause)
 }
 
-/// A picture of these pixels, an input of a [series](crate::session::Session::series) or for [`save_to`](crate::io::save_to); a clone
-/// shares their memory.
+/// A picture of these pixels, as an input of a [series](crate::session::Session::series) or for
+/// [`save_to`](crate::io::save_to). A clone shares the memory.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, io::Picture, prelude::*};
@@ -45,9 +45,10 @@ impl<T: Element> From<Pixels<T>> for Picture {
     }
 }
 
-/// Pictures in memory. With several ranks the bytes of rank 0 are used, and all ranks get the picture.
+/// Pictures in memory. On several ranks the bytes of rank 0 are used, and all ranks get the
+/// picture.
 impl AnyImage {
-    /// Decodes the bytes of a picture file, as [`AnyImage::open`] does those at a path.
+    /// Decodes the bytes of a picture file, as [`AnyImage::open`] decodes a file.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -76,8 +77,9 @@ impl AnyImage {
         AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }
 
-    /// Reads a picture file to its end, from a pipe or a socket, and decodes it. Only rank 0 reads.
-    /// A large one is kept in an unnamed temporary file (in `TMPDIR`), and then read like any file.
+    /// Reads a picture file from a pipe or a socket to its end, and decodes it. Only rank 0 reads.
+    /// A large file is stored in an unnamed temporary file (in `TMPDIR`) and then read like any
+    /// file.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -106,8 +108,8 @@ impl AnyImage {
 }
 
 impl<T: Pixel> Image<T> {
-    /// Decodes the bytes of a picture file as an image of type `T`, by the rules of [`Image::open`]. With several ranks
-    /// the bytes of rank 0 are used.
+    /// Decodes the bytes of a picture file as an image of type `T`, as [`Image::open`] does. On
+    /// several ranks the bytes of rank 0 are used.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -128,8 +130,8 @@ impl<T: Pixel> Image<T> {
 
 /// Files in memory.
 impl<T: Element> Image<T> {
-    /// Evaluates the image and encodes it as a file, with the bytes that [`Image::save_with`]
-    /// writes, on every rank. [`Image::write_to`] also returns the scale.
+    /// Evaluates the image and returns, on every rank, the bytes of the file that
+    /// [`Image::save_with`] writes. [`Image::write_to`] also returns the scale.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -141,8 +143,8 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the image carries; if the format cannot hold the channels, the size or the
-    /// depth; if the program fails.
+    /// The error that the image carries; if the format does not support the channels, the size or
+    /// the depth; if the program fails.
     #[track_caller]
     pub fn encode(&self, format: Format, options: &SaveOptions) -> Result<Vec<u8>> {
         let saving = Saving::of(self, format, options)?;
@@ -157,9 +159,9 @@ impl<T: Element> Image<T> {
         Ok(file.into_inner())
     }
 
-    /// Evaluates the image and writes a file of it, in one piece, when it is complete: to a pipe, a
-    /// socket, or the standard output. Only rank 0 writes. Returns the scale, on every rank, if
-    /// values were scaled.
+    /// Evaluates the image and writes the complete file in one piece, to a pipe, a socket, or the
+    /// standard output. Only rank 0 writes. Returns the scale, on every rank, if values were
+    /// scaled.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

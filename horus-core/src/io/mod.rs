@@ -1,28 +1,14 @@
 //! Reading and writing picture files.
 //!
-//! Files are read and written by rank 0 only; all ranks return the same result or the same error.
-//! The formats themselves are in [`horus_files`], which knows no session.
+//! Only rank 0 reads and writes files; all ranks return the same result or the same error.
+//! [`horus_files`] implements the formats. The design is in `docs/design/saving.md`. Decoded pixels
+//! keep the type of the file. Files larger than memory are read and written region by region, by
+//! [`PictureReader`] and [`PictureWriter`], on any number of threads. [`AnyImage::describe`]
+//! returns the properties of a file; [`OpenOptions::region`] opens a region. A [`RegionSource`] or
+//! a [`RegionSink`] connects other stores of pixels.
 //!
-//! The pixel type of a file is part of the program: decoded pixels keep it, and conversions are
-//! recorded like any operation. So are the conversions of saving, on the device, with the
-//! operations around them:
-//!
-//! | step | where |
-//! | --- | --- |
-//! | smallest and largest finite value ([`Scaling::Range`]); values that the file cannot hold counted ([`Clipping`]) | recorded |
-//! | values scaled to the file's range, rounded, saturated, narrowed to 8 or 16 bits | recorded |
-//! | one copy to rank 0: 8 or 16 bits per sample, and the scale with it | one evaluation |
-//! | byte order, compression | rank 0's threads ([`Encoder`]) |
-//!
-//! Files larger than memory are read and written region by region: [`PictureReader`] decodes the
-//! strips, tiles or rows that hold a region, [`PictureWriter`] writes those of TIFF, NumPy and PNM
-//! files in place; both from any number of threads. [`AnyImage::describe`] returns the properties
-//! of a file, [`OpenOptions::region`] opens a part of it. Other stores of pixels are a
-//! [`RegionSource`] or a [`RegionSink`].
-//!
-//! PNM and NumPy files are read directly into the image's memory and written from there. Pictures
-//! in memory ([`AnyImage::read`], [`Image::encode`]) and streams ([`AnyImage::read_from`],
-//! [`Image::write_to`]) hold the same bytes.
+//! Pictures in memory ([`AnyImage::read`], [`Image::encode`]) and streams ([`AnyImage::read_from`],
+//! [`Image::write_to`]) have the same bytes as files.
 //!
 //! [`Image::encode`]: crate::image::Image::encode
 //! [`Image::write_to`]: crate::image::Image::write_to
@@ -44,7 +30,8 @@ mod saving;
 #[cfg(test)]
 mod tests;
 
-/// A picture of the crate `image`, which appears in signatures, of the version that Horus uses; with the feature `image`.
+/// The picture type of the crate `image`, in the version that Horus uses, because it appears in
+/// signatures. Requires the feature `image`.
 #[cfg(feature = "image")]
 pub use ::image::DynamicImage;
 pub use any::AnyImage;
@@ -81,10 +68,10 @@ use crate::session::Session;
 use crate::shape::Shape;
 
 /// Runs `work` on rank 0 and returns its result or error on every rank. `op` names the call, for
-/// messages if ranks make different ones.
+/// messages if ranks make different calls.
 ///
 /// # Errors
-/// If another rank failed, left, or makes another call.
+/// If another rank failed, ended, or makes a different call.
 pub fn on_root<T: Serialize + DeserializeOwned>(
     session: &Session,
     op: &str,
@@ -93,7 +80,7 @@ pub fn on_root<T: Serialize + DeserializeOwned>(
     on_first(session.comm(), op, work)
 }
 
-/// [`on_root`] without a session.
+/// Like [`on_root`], without a session.
 ///
 /// # Errors
 /// As [`on_root`].

@@ -1,4 +1,4 @@
-//! Large pictures: opened now, read on demand.
+//! Large pictures, opened now and read on demand.
 
 use std::panic::Location;
 use std::path::Path;
@@ -12,14 +12,15 @@ use crate::error::{Error, Result, Site};
 use crate::session::{OnDemandImage, Session};
 use crate::shape::Shape;
 
-/// What every rank knows of an opened picture.
+/// The properties of an opened picture, known to every rank.
 #[derive(Serialize, Deserialize)]
 pub(super) enum SharedPicture {
     Now((Shape, DType)),
     Later(OnDemandPicture),
 }
 
-/// What every rank knows of a picture that rank 0 reads on demand; it is not read, if it `lacks` memory: so many bytes.
+/// The properties of a picture that rank 0 reads on demand, known to every rank. If `lacks` is not
+/// 0, this many bytes of memory are missing, and the picture is not read.
 #[derive(Serialize, Deserialize)]
 pub(super) struct OnDemandPicture {
     kind: (Shape, DType),
@@ -31,7 +32,7 @@ pub(super) struct OnDemandPicture {
 
 impl OnDemandPicture {
     /// # Errors
-    /// A message, if its size exceeds the address space.
+    /// A message if the size exceeds the address space.
     pub(super) fn of(source: &dyn RegionSource, lacks: usize) -> Result<OnDemandPicture, String> {
         let kind = opened(source.shape(), source.dtype().stored())?;
         Ok(OnDemandPicture {
@@ -45,9 +46,10 @@ impl OnDemandPicture {
 }
 
 impl AnyImage {
-    /// An image whose pixels are read region by region on demand, like those of large pictures
-    /// ([`OpenOptions::on_demand`](super::OpenOptions::on_demand)), from the source that `open` returns: a store of arrays, for
-    /// example. Only rank 0 calls it and reads; all ranks return the same. Messages name `path`.
+    /// An image whose pixels are read region by region, on demand, from the source that `open`
+    /// returns, such as a store of arrays. Large pictures are read in the same way
+    /// ([`OpenOptions::on_demand`](super::OpenOptions::on_demand)). Only rank 0 calls `open` and
+    /// reads; all ranks return the same. Messages name `path`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -100,13 +102,13 @@ impl AnyImage {
             Ok(known)
         })?;
         let known = answer.map_err(|cause| Error::read(path, cause))?;
-        // Those of files are told with what else they say.
+        // For files, the tile is part of the metadata.
         let tile = Some(known.chunk).filter(|(_, columns)| *columns < known.kind.0.width);
         let image = AnyImage::later(session, path, known, source, site);
         Ok(image.with_metadata(Metadata { tile, ..Metadata::default() }))
     }
 
-    /// The image of a picture that is read on demand.
+    /// An image whose pixels are read on demand.
     pub(super) fn later(
         session: &Session,
         path: &Path,

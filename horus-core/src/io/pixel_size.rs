@@ -8,17 +8,18 @@ use crate::error::Result;
 use crate::image::Image;
 use crate::session::{Attributes, Handle, Session};
 
-/// The same value with pixels of this size.
+/// Sets the size of the pixels of a value.
 pub(super) fn sized(handle: &Handle, size: Option<PixelSize>) -> Handle {
     let mut handle = handle.clone();
     handle.attributes = Attributes::with_pixel(handle.attributes.as_ref(), size);
     handle
 }
 
-/// The size of an image's pixels, which it has from the OME-Zarr store, the OME-TIFF file or the TIFF
-/// file with a resolution in centimetres that it was read from, or from [`with_pixel_size`].
-/// Results of operations have it too: cut out, mirrored, turned or resized. Images of pixels of different sizes have none
-/// together, and neither have new pixels, such as those of reductions, or pixels with oblique sides.
+/// The size of an image's pixels. It comes from the OME-Zarr store, the OME-TIFF file or the TIFF
+/// file (with a resolution in centimetres) that the image was read from, or from
+/// [`with_pixel_size`]. Results of operations inherit it, also if the image is cropped, mirrored,
+/// turned or resized. It is unknown for operations on images with different sizes of pixels, for
+/// reductions, and for pixels with oblique sides.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -36,23 +37,25 @@ pub fn pixel_size<T: Element>(image: &Image<T>) -> Option<PixelSize> {
     image.handle().attributes.as_ref()?.pixel()
 }
 
-/// The image with pixels of this size, or of none that is known; the same pixels. Every rank passes
-/// the same.
+/// Sets or removes the size of the pixels; the pixels are unchanged. Every rank passes the same
+/// size.
 pub fn with_pixel_size<T: Element>(image: &Image<T>, size: Option<PixelSize>) -> Image<T> {
     Image::from_handle(sized(image.handle(), size))
 }
 
-/// The names of an image's channels as rank 0 knows them: see [`AnyImage::channel_names`](super::AnyImage::channel_names).
+/// The names of an image's channels, known on rank 0. See
+/// [`AnyImage::channel_names`](super::AnyImage::channel_names).
 pub fn channel_names<T: Element>(image: &Image<T>) -> &[String] {
     Attributes::names(image.handle().attributes.as_ref())
 }
 
-/// What the last channel of an image is as alpha: see [`AnyImage::alpha`](super::AnyImage::alpha).
+/// The kind of alpha in the last channel of an image, if any. See
+/// [`AnyImage::alpha`](super::AnyImage::alpha).
 pub fn alpha<T: Element>(image: &Image<T>) -> Option<Alpha> {
     Attributes::alpha(image.handle().attributes.as_ref()).filter(|_| image.channels() > 1)
 }
 
-/// The image with a last channel that is alpha, or with none that is known: see
+/// Declares the last channel as alpha, or removes this declaration. See
 /// [`AnyImage::with_alpha`](super::AnyImage::with_alpha). Every rank passes the same.
 ///
 /// ```
@@ -69,14 +72,15 @@ pub fn with_alpha<T: Element>(image: &Image<T>, alpha: Option<Alpha>) -> Image<T
     Image::from_handle(with_last(image.handle(), alpha))
 }
 
-/// The same value with such a last channel.
+/// Sets the kind of alpha of a value's last channel.
 pub(super) fn with_last(handle: &Handle, alpha: Option<Alpha>) -> Handle {
     let mut handle = handle.clone();
     handle.attributes = Attributes::with_alpha(handle.attributes.as_ref(), alpha);
     handle
 }
 
-/// The size of pixels that `find`, which is called on rank 0 only, returns; `None` also if it fails.
+/// Calls `find` on rank 0 and returns its size of pixels on every rank; `None` also if `find`
+/// fails.
 ///
 /// # Errors
 /// If the ranks cannot communicate.

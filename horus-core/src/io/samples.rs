@@ -1,5 +1,5 @@
-//! Conversion of pixels to the samples of a file, as recorded operations: they fuse with their
-//! neighbours, run on the device, and leave no more to copy to the host than the file needs.
+//! Conversion of pixels to the samples of a file, as recorded operations. They fuse with other
+//! operations, run on the device, and only the samples of the file are copied to the host.
 
 use super::{Scale, Scaling, StoredRange, StoredScale};
 use crate::dtype::{DType, Pixel};
@@ -10,13 +10,13 @@ use crate::session::{Handle, SizeReduction};
 pub(super) struct RecordedSamples {
     pub(super) pixels: Handle,
     pub(super) scale: StoredScale,
-    /// The smallest and the largest value, both of the image's type, if they are the scale.
+    /// The smallest and the largest value, in the image's type, if they define the scale.
     pub(super) range: Option<[Handle; 2]>,
-    /// Count of values outside the stored range, where there may be some.
+    /// The count of values outside the stored range, if there can be any.
     pub(super) outside: Option<OutOfRangeValues>,
 }
 
-/// Values that a file cannot hold.
+/// Values that a file cannot represent.
 pub(super) struct OutOfRangeValues {
     /// Their number.
     pub(super) count: Handle,
@@ -25,8 +25,8 @@ pub(super) struct OutOfRangeValues {
 }
 
 impl RecordedSamples {
-    /// Records the samples of type `stored` of an image; `mask`: it is a mask, `counted`: clipped
-    /// values are counted.
+    /// Records the samples of an image in type `stored`. `mask`: the image is a mask. `counted`:
+    /// clipped values are counted.
     #[track_caller]
     pub(super) fn of<T: Pixel>(
         image: &Image<T>,
@@ -47,12 +47,12 @@ impl RecordedSamples {
     }
 }
 
-/// Values as they are.
+/// Samples that are the unchanged values.
 pub(super) fn unscaled(pixels: Handle) -> RecordedSamples {
     RecordedSamples { pixels, scale: StoredScale::Not, range: None, outside: None }
 }
 
-/// A value close to `value`, but another.
+/// A value close to `value`, but different.
 fn beside<T: Pixel>(value: T) -> T {
     let v = value.to_f64();
     match T::DTYPE {
@@ -62,7 +62,7 @@ fn beside<T: Pixel>(value: T) -> T {
     }
 }
 
-/// The samples of an image half as high and wide, rounded up.
+/// The samples of the image reduced to half its height and width, rounded up.
 #[track_caller]
 pub(super) fn smaller(samples: &Handle, how: SizeReduction) -> Handle {
     #[track_caller]
@@ -75,14 +75,14 @@ pub(super) fn smaller(samples: &Handle, how: SizeReduction) -> Handle {
                 let value = T::from_f64(missing);
                 let (known, value) = match missing {
                     nan if nan.is_nan() => (image.eq(image), value),
-                    // No pixel has a value that the type does not hold.
+                    // No pixel has a value that its type cannot represent.
                     other if T::DTYPE.is_float() || value.to_f64() == other => (image.ne(value), value),
                     _ => return image.block_means(),
                 };
                 let weights = known.convert::<f64>().block_means();
                 let sums = known.select(image.convert::<f64>(), 0.0).block_means();
                 let means = (sums / &weights).convert::<T>();
-                // No mean of known pixels is taken for a missing one.
+                // A mean of valid pixels must not equal the value for missing ones.
                 weights.ge(0.5).select(means.eq(value).select(beside(value), means), value)
             }
         }
@@ -122,8 +122,8 @@ fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) ->
     }
 }
 
-/// Count of values that are clipped in integers up to `full`, if there can be any. A value that
-/// rounds into the range is not: filters leave white slightly above 1.
+/// The count of values that are clipped in integers up to `full`, if there can be any. A value that
+/// rounds into the range is not counted: filters yield white slightly above 1.
 #[track_caller]
 fn outside<T: Pixel>(image: &Image<T>, scaling: Scaling, full: f64) -> Option<OutOfRangeValues> {
     let unscaled = matches!(scaling, Scaling::None) || (scaling == Scaling::Auto && !T::DTYPE.is_float());
@@ -135,7 +135,7 @@ fn outside<T: Pixel>(image: &Image<T>, scaling: Scaling, full: f64) -> Option<Ou
         _ => T::HIGHEST.to_f64(),
     };
     let half = high / full / 2.0;
-    // Integers beyond 255.5 are those beyond 255.
+    // For integers, above 255.5 means above 255.
     let bound = |value: f64| T::from_f64(if T::DTYPE.is_float() { value } else { value.trunc() });
     let above = (T::HIGHEST.to_f64() >= high + half).then(|| image.gt(bound(high + half)));
     let below = (T::LOWEST.to_f64() <= -half).then(|| image.lt(bound(-half)));
@@ -154,15 +154,15 @@ fn range<T: Pixel>(image: &Image<T>) -> (Image<T>, Image<T>) {
     if !T::DTYPE.is_float() {
         return (image.min_value().to_image(), image.max_value().to_image());
     }
-    // A comparison for each: an infinity at the other end is neither smallest nor largest, unless
-    // there is nothing else.
+    // One comparison each suffices: an infinity at the other end is neither smallest nor largest,
+    // unless there is nothing else.
     let low = image.gt(T::LOWEST).select(image, T::HIGHEST).min_value();
     let high = image.lt(T::HIGHEST).select(image, T::LOWEST).max_value();
     (low.to_image(), high.to_image())
 }
 
-/// `low..=high` stretched to `0..=1`; 0 or NaN, which both become 0, for a single value or no
-/// range.
+/// Scales `low..=high` to `0..=1`. A single value, or no range, yields 0 or NaN, both of which are
+/// stored as 0.
 #[track_caller]
 fn stretched<T: Pixel>(image: &Image<T>, low: &Image<T>, high: &Image<T>) -> Image<f64> {
     let ordered = low.lt(high);
@@ -172,7 +172,7 @@ fn stretched<T: Pixel>(image: &Image<T>, low: &Image<T>, high: &Image<T>) -> Ima
         let unit = (&high - &low).lt(f64::INFINITY).select(1.0, 0.5);
         (values, low, high) = (values * &unit, low * &unit, high * &unit);
     }
-    // A quotient by infinity is not above 0.
+    // Division by infinity yields nothing above 0.
     let span = ordered.select(high - &low, f64::INFINITY);
     (values - low) / span
 }

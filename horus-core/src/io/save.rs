@@ -14,8 +14,9 @@ use crate::session::Session;
 
 /// Saving.
 impl<T: Element> Image<T> {
-    /// Saves with the default [`SaveOptions`]: integers unchanged, floats from `0..=1` to the full
-    /// range of the file, masks as 0 and its largest integer; see [`Image::save_with`].
+    /// Saves with the default [`SaveOptions`]: integers unchanged, floats scaled from `0..=1` to
+    /// the full range of the file, masks as 0 and the file's largest integer. See
+    /// [`Image::save_with`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -36,21 +37,23 @@ impl<T: Element> Image<T> {
     }
 
     /// Evaluates the image and saves it in the format of the path's extension: png, jpg, tif, pgm,
-    /// ppm, pnm, bmp, or npy for the exact values. Returns the scale, if values were scaled. In
-    /// integer formats NaN becomes 0, and values outside the range of the file are clipped: a
+    /// ppm, pnm, bmp, or npy for the exact values. Returns the scale if values were scaled. In
+    /// integer formats NaN becomes 0, and values outside the range of the file are clipped; a
     /// warning gives their number ([`SaveOptions::clipping`]).
     ///
-    /// After the computation, rank 0 writes an unnamed file in the target's directory and then
-    /// links it into place, so that neither a failure nor a kill leaves a partial file, and the
-    /// source file of a picture can be overwritten. Symbolic links are followed. Devices and pipes
-    /// are written into; see [`FileTarget`]. All ranks return the same.
+    /// Rank 0 writes an unnamed file in the target's directory and then links it into place. A
+    /// failure or a kill leaves no partial file, and the source file of a picture can be
+    /// overwritten. Symbolic links are followed. Devices and pipes are written to directly; see
+    /// [`FileTarget`]. All ranks return the same.
     ///
-    /// An image computed from pictures that are read on demand
-    /// ([`OpenOptions::on_demand`](super::OpenOptions::on_demand)) that exceeds the memory
-    /// (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`) is computed region by region, with the same bits,
-    /// and TIFF, npy and PNM files are written by regions, with the same bytes. For other formats the samples must fit in
-    /// memory. A TIFF file is in tiles if the options ask for them, or if its picture is from a file of tiles, and larger than
-    /// one of these; else in strips.
+    /// If an image computed from pictures that are read on demand
+    /// ([`OpenOptions::on_demand`](super::OpenOptions::on_demand)) does not fit in memory
+    /// (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`), it is computed region by region with the same
+    /// bits. TIFF, npy and PNM files are then written region by region with the same bytes; for
+    /// other formats the samples must fit in memory.
+    ///
+    /// A TIFF file has tiles if the options request them, or if the image comes from a tiled file
+    /// and is larger than a tile; else strips.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -65,7 +68,7 @@ impl<T: Element> Image<T> {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     ///
-    /// Tiles and compression of TIFF files, by all threads:
+    /// TIFF files with tiles and compression, which use all threads:
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -81,11 +84,11 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the image carries; before anything is computed, if the extension is unknown,
-    /// the format cannot hold the channels, the size, the depth (the message names the formats that
-    /// can), tiles, compression or quality, or no file can be created in the directory; later, if
-    /// the program fails, values would be clipped despite [`Clipping::Refuse`](super::Clipping::Refuse), or the file cannot
-    /// be written.
+    /// The error that the image carries. Before anything is computed: if the extension is unknown;
+    /// if the format does not support the channels, the size, the depth (the message names formats
+    /// that do), tiles, compression or quality; if no file can be created in the directory. After
+    /// that: if the program fails, values would be clipped despite
+    /// [`Clipping::Refuse`](super::Clipping::Refuse), or the file cannot be written.
     #[doc(alias = "imwrite")]
     #[track_caller]
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Option<Scale>> {
@@ -119,7 +122,8 @@ impl<T: Element> Image<T> {
     }
 }
 
-/// Evaluates the samples for `call` and calls `write` on rank 0; every rank gets its result or its error.
+/// Evaluates the samples for `call` and calls `write` on rank 0. Every rank gets the result or
+/// error of `write`.
 pub(super) fn encoded<T: Serialize + DeserializeOwned>(
     session: &Session,
     saving: Saving,
@@ -133,7 +137,7 @@ pub(super) fn encoded<T: Serialize + DeserializeOwned>(
     })
 }
 
-/// A scale in messages to other ranks.
+/// A scale as sent to other ranks.
 pub(crate) type ScaleMessage = (f64, f64, u16);
 
 pub(crate) fn encode_scale(Scale { low, high, full }: Scale) -> ScaleMessage {

@@ -1,4 +1,4 @@
-//! Saving of images that do not fit in memory: region by region.
+//! Saving of images that do not fit in memory, region by region.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::image::Image;
 use crate::session::{Delivery, Grain, Handle, Session};
 use crate::shape::Region;
 
-/// Saves an image region by region if it exceeds the memory and the format supports that; `None`
-/// otherwise. The inner error is the cause, the same on every rank.
+/// Saves an image region by region if it does not fit in memory and the format supports regions;
+/// else returns `None`. The inner error is the cause, the same on every rank.
 pub(super) fn by_regions(
     path: &Path,
     saving: &Saving,
@@ -33,7 +33,7 @@ pub(super) fn by_regions(
         return Ok(None);
     }
     let begin = || {
-        // Devices and pipes take only complete files.
+        // Devices and pipes only take complete files.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Ok(Vec::new());
         }
@@ -44,7 +44,7 @@ pub(super) fn by_regions(
         Ok(None) => return Ok(None),
         Ok(Some(begun)) => begun,
     };
-    // First, the range of the values, and the number of values outside.
+    // First the range of the values, and the number of values outside.
     let counted: Vec<Option<Arc<HostBuffer>>> =
         if others.is_empty() { Vec::new() } else { session.bring(others, call)? };
     begun.stream(samples, call, &|cause| Error::write(path, cause))?;
@@ -62,12 +62,12 @@ pub(super) fn by_regions(
 struct RegionFiles {
     /// On rank 0.
     sinks: Vec<Box<dyn RegionSink>>,
-    /// The sizes of parts that they take.
+    /// The sizes of regions that the sinks take.
     grains: Vec<Grain>,
 }
 
 impl RegionFiles {
-    /// The result of `begin`, which rank 0 calls; `Ok(None)` if that has no sinks.
+    /// Calls `begin` on rank 0; `Ok(None)` if it returns no sinks.
     fn on_root(
         session: &Session,
         begin: impl FnOnce() -> Result<Vec<Box<dyn RegionSink>>, String>,
@@ -81,7 +81,7 @@ impl RegionFiles {
         Ok(created.map(|grains| (!grains.is_empty()).then_some(RegionFiles { sinks, grains })))
     }
 
-    /// Computes values part by part and writes the parts.
+    /// Computes values region by region and writes the regions.
     fn stream(&mut self, values: &[&Handle], call: Call, failing: &dyn Fn(String) -> Error) -> Result<()> {
         let (session, sinks) = (&values[0].session, &mut self.sinks);
         let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| {
@@ -105,8 +105,8 @@ impl RegionFiles {
         put.map_err(failing)
     }
 
-    /// Calls `tell` on rank 0, returns its result on every rank, and completes the file unless it
-    /// is an error.
+    /// Calls `tell` on rank 0 and returns its result on every rank. Completes the file unless the
+    /// result is an error.
     fn finish<T: Serialize + DeserializeOwned>(
         self,
         session: &Session,
@@ -120,10 +120,10 @@ impl RegionFiles {
     }
 }
 
-/// Evaluates the image and writes it, region by region if it exceeds the memory, to the sink that `begin` returns: see
-/// [`Image::save_with`], which does this for picture files. Only rank 0 calls `begin`, before
-/// anything is computed, and writes; all ranks return the same. Messages name `path`. Samples
-/// are those of the image, truth values bytes 0 and 1.
+/// Evaluates the image and writes it to the sink that `begin` returns, region by region if it does
+/// not fit in memory. [`Image::save_with`] does this for picture files. Only rank 0 calls `begin`,
+/// before anything is computed, and writes; all ranks return the same. Messages name `path`.
+/// Samples have the type of the image; masks are bytes 0 and 1.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -154,8 +154,8 @@ impl RegionFiles {
 /// ```
 ///
 /// # Errors
-/// The error that the image carries; [`Error::File`] with the error of `begin` or the sink; if
-/// the program fails. The sink is then dropped unfinished.
+/// The error that the image carries; [`Error::File`] with the error of `begin` or the sink; if the
+/// program fails. The sink is then dropped without `finish`.
 #[track_caller]
 pub fn save_to<T: Element>(
     image: &Image<T>,
@@ -165,15 +165,16 @@ pub fn save_to<T: Element>(
     save_all_to(std::slice::from_ref(image), path, || Ok(vec![begin()?]))
 }
 
-/// Evaluates images of one session and depth together and writes each to one of the sinks that `begin`
-/// returns: [`save_to`] for the sizes of a pyramid, say, whose source is then read once. Regions of
-/// the first image are whole chunks of its sink; of each other, the same parts of its extent come,
-/// whatever chunks its sink has. Levels that do not depend on each other are computed in slabs, if
-/// sources and sinks have levels apart ([`RegionSource::levels`], [`RegionSink::levels`]) and the
-/// images are large or do not fit in memory.
+/// Evaluates images of one session and depth together and writes each to one of the sinks that
+/// `begin` returns: [`save_to`] for a pyramid, for example, whose source is then read once. Regions
+/// of the first image are whole chunks of its sink. Regions of the other images cover the same part
+/// of the picture, whatever chunks their sinks have. Independent levels are computed in slabs if
+/// sources and sinks store levels separately ([`RegionSource::levels`], [`RegionSink::levels`]) and
+/// the images are large or do not fit in memory.
 ///
 /// # Errors
-/// As [`save_to`]; no images, images of several sessions or depths, or one larger than the first.
+/// As [`save_to`]; also if there are no images, images of several sessions or depths, or an image
+/// larger than the first.
 ///
 /// [`RegionSource::levels`]: super::RegionSource::levels
 #[track_caller]

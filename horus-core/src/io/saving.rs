@@ -1,7 +1,7 @@
 //! Images prepared for files.
 //!
-//! Decoded pixels have the file's type. `Saving` records the samples of a file; its handles are
-//! fetched in one evaluation with the scale, and an `Encoder`, which knows no session, writes them.
+//! `Saving` records the samples of a file. One evaluation computes them and the scale, and an
+//! `Encoder`, which does not use a session, writes them. The design is in `docs/design/saving.md`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,32 +11,33 @@ use super::samples::{RecordedSamples, smaller, unscaled};
 use super::{Alpha, Clipping, Downsampling, FileSpec, Format, IN_MEMORY, SaveOptions, Scaling, StoredScale, on_root};
 use crate::dispatch;
 use crate::dtype::{DType, Element, Pixel};
-use crate::error::{Call, Error, Result};
+use crate::error::{Audience, Call, Error, Result};
 use crate::image::Image;
 use crate::session::{Attributes, Handle, Session, SizeReduction};
 use crate::shape::Axis;
 
-/// An image prepared for a file: its samples, and the scale and warnings, as recorded values. When these are evaluated,
-/// an [`Encoder`](super::Encoder) writes them, on any thread.
+/// An image prepared for a file: samples, scale and warnings as recorded values. After their
+/// evaluation an [`Encoder`](super::Encoder) writes the file, on any thread.
 ///
-/// [`Image::save_with`] does all of it.
+/// [`Image::save_with`] does all of this.
 pub struct Saving {
-    /// The file. Without the handles, another thread can encode it: dropping handles there would
-    /// wait for the session.
+    /// The file. It has no handles, so that another thread can encode it: dropping handles there
+    /// would wait for the session.
     pub(crate) draft: FileSpec,
-    /// The samples of each [size](Draft::sizes), and what [`Draft::scale_and_clipping`] takes.
+    /// The samples of each [size](FileSpec::sizes), and the arguments of
+    /// [`FileSpec::scale_and_clipping`].
     pub(crate) handles: Vec<Handle>,
-    /// What is known of the image beside its pixels.
+    /// Metadata of the image.
     pub(crate) attributes: Option<Arc<Attributes>>,
 }
 
 impl Saving {
-    /// Records the samples of a file of `format`: values converted, scaled to the file's range and
-    /// narrowed, so that only the file's bytes are copied to the host.
+    /// Records the samples of a file of `format`: values are converted, scaled to the file's range
+    /// and narrowed, so that only the file's samples are copied to the host.
     ///
     /// # Errors
-    /// The error that the image carries, or if the format cannot hold the channels, the size or the
-    /// depth.
+    /// The error that the image carries; also if the format does not support the channels, the size
+    /// or the depth.
     #[track_caller]
     pub fn of<T: Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Result<Saving> {
         image.look()?;
@@ -44,7 +45,7 @@ impl Saving {
         Ok(saving.described(image.session(), Path::new(IN_MEMORY)))
     }
 
-    /// With what the file at a path says beside its pixels, on rank 0, which writes it.
+    /// Adds the metadata of the file at a path, on rank 0, which writes the file.
     pub(super) fn described(mut self, session: &Session, path: &Path) -> Saving {
         if session.rank() == 0 {
             describe(self.attributes.as_ref(), &mut self.draft, path);
@@ -52,7 +53,8 @@ impl Saving {
         self
     }
 
-    /// [`Saving::of`] without a description; the inner error is the cause, without the path, the outer one that of ranks.
+    /// [`Saving::of`] without metadata. The inner error is the cause, without the path; the outer
+    /// error is a failure of ranks.
     #[track_caller]
     pub(crate) fn record<T: Element>(
         image: &Image<T>,
@@ -70,8 +72,9 @@ impl Saving {
         let handle = if !straight {
             handle
         } else if dtype.is_float() && scaling == Scaling::Range {
+            let range = Audience::now().select_wording("Scaling::Range", "--scaling range", "scaling=\"range\"");
             crate::warn!(
-                "a {} file of a range of values has colours that are multiplied by alpha, as if they were not",
+                "the colours of a {} file stay multiplied by alpha, because {range} scales them as they are",
                 draft.format().name()
             );
             handle
@@ -98,7 +101,8 @@ impl Saving {
     }
 }
 
-/// An image whose colours are divided by alpha, its last channel. Where alpha is 0 they stay.
+/// The image with its colours divided by alpha, the last channel. Where alpha is 0, colours are
+/// unchanged.
 #[track_caller]
 fn divided<T: Pixel>(image: &Image<T>, opaque: f64) -> Handle {
     let mut channels = image.unstack(Axis::Channels);
@@ -109,16 +113,16 @@ fn divided<T: Pixel>(image: &Image<T>, opaque: f64) -> Handle {
     Image::stack(image.session(), &channels, Axis::Channels).handle().clone()
 }
 
-/// Lets the file at a path say what is known of an image beside its pixels, and warns of what it does not say: on the
-/// rank that writes it, and last.
+/// Adds an image's metadata to the file at a path, and warns of metadata that the file cannot
+/// contain. Called last, on the rank that writes the file.
 pub(crate) fn describe(attributes: Option<&Arc<Attributes>>, draft: &mut FileSpec, path: &Path) {
     for warning in Attributes::describe(attributes, draft, path) {
         crate::warn!("{warning}");
     }
 }
 
-/// Warns, on rank 0, of what files said of the images that this one is computed from, and a store at a path does not say,
-/// which has sizes of pixels and names of channels only. For crates of stores.
+/// Warns, on rank 0, of metadata of the image's source files that a store at `path` does not
+/// contain. Stores contain only sizes of pixels and names of channels. For crates of stores.
 #[doc(hidden)]
 pub fn tell_untold<T: Element>(image: &Image<T>, path: &Path) {
     let attributes = image.handle().attributes.as_ref().filter(|_| image.session().rank() == 0);
@@ -127,8 +131,9 @@ pub fn tell_untold<T: Element>(image: &Image<T>, path: &Path) {
     }
 }
 
-/// An image in so many sizes, the largest first, as [`SaveOptions::sizes`] and [`SaveOptions::resampling`] describe: for
-/// sinks of several sizes ([`save_all_to`](super::save_all_to)). Every rank passes the same.
+/// Returns an image in several sizes, the largest first, for sinks of several sizes
+/// ([`save_all_to`](super::save_all_to)). See [`SaveOptions::sizes`] and
+/// [`SaveOptions::resampling`]. Every rank passes the same arguments.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -143,7 +148,7 @@ pub fn tell_untold<T: Element>(image: &Image<T>, path: &Path) {
 /// ```
 ///
 /// # Errors
-/// For no size, and more than 32; the error that the image carries; if the ranks cannot communicate.
+/// If `sizes` is 0 or above 32; the error that the image carries; if the ranks cannot communicate.
 #[track_caller]
 pub fn sizes_of<T: Element>(image: &Image<T>, sizes: usize, resampling: Option<Downsampling>) -> Result<Vec<Image<T>>> {
     const MOST: usize = 32;
@@ -158,7 +163,7 @@ pub fn sizes_of<T: Element>(image: &Image<T>, sizes: usize, resampling: Option<D
     Ok(handles.into_iter().map(Image::from_handle).collect())
 }
 
-/// Adds smaller sizes of samples to them, up to so many.
+/// Appends smaller sizes of the samples until there are `sizes`.
 #[track_caller]
 fn add_sizes(samples: &mut Vec<Handle>, sizes: usize, how: impl FnOnce() -> Result<SizeReduction>) -> Result<()> {
     if sizes > 1 {
@@ -170,7 +175,7 @@ fn add_sizes(samples: &mut Vec<Handle>, sizes: usize, how: impl FnOnce() -> Resu
     Ok(())
 }
 
-/// What the program says of the pixels of smaller sizes.
+/// The program's options for the pixels of smaller sizes.
 struct SmallerSizeOptions {
     resampling: Option<Downsampling>,
     /// The value of missing pixels.
@@ -183,15 +188,15 @@ impl From<&SaveOptions> for SmallerSizeOptions {
     }
 }
 
-/// The pixels of smaller sizes of an image, of which samples of type `stored` are saved, `scaled` or not: rank 0 knows
-/// the file that the image is from.
+/// Chooses how smaller sizes of an image are computed, when samples of type `stored` are saved,
+/// `scaled` or not. Rank 0 knows the metadata of the source file.
 fn reduced(image: &Handle, stored: DType, scaled: bool, wanted: SmallerSizeOptions) -> Result<SizeReduction> {
     let means = wanted.nodata.map_or(SizeReduction::Means, SizeReduction::MeansBut);
     match wanted.resampling {
         Some(Downsampling::Mode) => return Ok(SizeReduction::Mode),
         Some(Downsampling::Nearest) => return Ok(SizeReduction::Nearest),
         None if image.dtype == DType::Bool => return Ok(SizeReduction::Mode),
-        // Scaled values stand for nothing that the file says, nor for labels.
+        // Scaled values are neither the file's missing value nor labels.
         _ if scaled => return Ok(means),
         None if matches!(image.dtype, DType::I32 | DType::U32) => return Ok(SizeReduction::Mode),
         _ => {}

@@ -1,4 +1,4 @@
-//! Stored samples for every type, depth and scaling, against a plain function over pixels.
+//! Checks stored samples for every type, depth and scaling against a plain function over pixels.
 
 use super::*;
 use crate::comm::threads::ThreadComm;
@@ -53,7 +53,7 @@ impl InterleavedSamples {
     }
 }
 
-/// Interleaves planes; each value is mapped by `map`.
+/// Interleaves planes and maps each value by `map`.
 fn interleaved<T: Pixel, S>(pixels: &[T], shape: Shape, map: impl Fn(T) -> S) -> Vec<S> {
     let area = shape.area();
     let map = &map;
@@ -207,7 +207,7 @@ fn wild<T: Pixel>(shape: Shape, seed: u64) -> Vec<T> {
     };
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, -0.0, 1e-320, 1.0, 0.5];
     let value = |r: u64, kind: u64| match (seed % 4, kind % 40) {
-        // Magnitudes: those of pixels, of the unit interval, and arbitrary ones.
+        // Magnitudes of pixels, of the unit interval, and arbitrary ones.
         (0, 0) => T::from_f64(odd[(r % odd.len() as u64) as usize]),
         (1, 0..20) => T::from_f64(f64::from_bits(r)),
         (2, _) => T::from_f64(3.0),

@@ -1,22 +1,22 @@
-//! The choice between the CPU and a GPU: the time that a program is predicted to take on each.
+//! Predicted times of a program on the CPU and on a GPU, for the choice between them.
 
 use std::time::Duration;
 
 use super::MachineProfile;
 use crate::plan::work::ProgramWork;
 
-/// Predicted time of a program on each device, accurate enough to distinguish seconds from
-/// milliseconds.
+/// Predicted time of a program on each device. It distinguishes seconds from milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceForecast {
-    /// On the CPU.
+    /// Time on the CPU.
     pub cpu: Duration,
-    /// On a GPU, its start included.
+    /// Time on a GPU, including its start.
     pub gpu: Duration,
 }
 
 impl DeviceForecast {
-    /// The forecast for a CPU and a GPU of these profiles on so many ranks. `begun` is `true` if a GPU is open, or is being opened.
+    /// The forecast for a CPU and a GPU with these profiles, on `ranks` ranks. `begun` is `true` if
+    /// a GPU is open or is being opened.
     pub fn of(
         work: &ProgramWork,
         (cpu, gpu): &(MachineProfile, MachineProfile),

@@ -40,8 +40,8 @@ fn processor() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
 }
 
-/// A number for the cores that this process may use, to which launchers may bind each rank: the
-/// same in every process with the same cores.
+/// A number that identifies the cores that this process may use, equal in all processes with the
+/// same cores. Launchers may bind each rank to different cores.
 pub fn cores() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut digest = Digest::default();
@@ -49,7 +49,7 @@ pub fn cores() -> u64 {
     digest.finish()
 }
 
-/// Bytes of memory available to this process now, if the system reports it.
+/// Bytes of memory available to this process now, if the system reports them.
 pub fn available_memory() -> Option<usize> {
     let of_machine = || {
         let told = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -62,7 +62,7 @@ pub fn available_memory() -> Option<usize> {
 }
 
 /// Bytes that a process may still allocate within the limits of its control groups (version 2),
-/// such as those of containers and batch systems; `told` names its group.
+/// which containers and batch systems set. `told` names the group of the process.
 fn left_in_groups(root: &Path, told: &str) -> Option<usize> {
     let path = told.lines().find_map(|line| line.strip_prefix("0::"))?;
     let left = |group: &Path| {
@@ -78,8 +78,8 @@ fn left_in_groups(root: &Path, told: &str) -> Option<usize> {
     group.ancestors().take_while(|g| g.starts_with(root)).filter_map(left).min()
 }
 
-/// The folder of profiles, unless files are disabled: `machine` in `HORUS_CACHE`, else
-/// `horus/machine` in `XDG_CACHE_HOME` or `~/.cache`.
+/// The folder of profiles: `machine` in `HORUS_CACHE`, else `horus/machine` in `XDG_CACHE_HOME` or
+/// `~/.cache`; `None` if files are disabled.
 fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     match CACHE.path() {
@@ -92,8 +92,8 @@ fn folder() -> Option<PathBuf> {
     }
 }
 
-/// The profile of `device`: the one named by `HORUS_PROFILE`, the one measured on this hardware,
-/// the shipped one, or the default.
+/// The profile of `device`: named by `HORUS_PROFILE`, measured on this hardware, shipped with
+/// Horus, or the default, in this order.
 ///
 /// # Errors
 /// [`Error::Config`] if `HORUS_PROFILE` names a file that cannot be used.
@@ -124,8 +124,8 @@ pub fn profile(device: &dyn Device) -> Result<MachineProfile> {
     Ok(kept.or_else(shipped).unwrap_or_else(|| assumed(hardware.clone(), unified)))
 }
 
-/// The profile, if it is of a device whose memory is that of its host, or not, as `unified` says: kernels that one kind
-/// computes the other may not.
+/// Checks that a profile is for a device that shares the memory of its host, or not, according to
+/// `unified`. One kind may not support the kernels of the other.
 fn of_memory(profile: MachineProfile, unified: bool) -> std::result::Result<MachineProfile, String> {
     let own = |unified| if unified { "a processor" } else { "a GPU" };
     match profile.is_unified() == unified {
@@ -145,14 +145,14 @@ fn tell(path: &Path, why: &str) {
 }
 
 /// The profiles of this host's processor with `threads` threads and of its GPU, before a device is
-/// opened: measured ones if kept, else assumed ones. (The kind of GPU is not known yet; a host has
-/// GPUs of one kind.)
+/// opened: measured profiles if they are stored, else assumed ones. The kind of GPU is not known
+/// yet; a host is assumed to have GPUs of one kind.
 pub fn candidates(threads: usize) -> (MachineProfile, MachineProfile) {
     let asked = PROFILE.path().is_none().then(folder).flatten();
     let files = asked.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let host = processor();
     let mut files: Vec<_> = files.map(|file| (file.metadata().and_then(|m| m.modified()).ok(), file.path())).collect();
-    // Of several drivers of a device, the latest.
+    // If there are profiles for several drivers of a device, the latest.
     files.sort_by(|a, b| b.cmp(a));
     let mut kept: Vec<MachineProfile> = files.iter().filter_map(|(_, path)| read(path).ok()).collect();
     kept.retain(|p| p.hardware.host == host && p.hardware.threads == threads);
@@ -175,7 +175,7 @@ fn of_hardware(profile: MachineProfile, hardware: &Hardware) -> Result<MachinePr
     Err(format!("it is of other hardware ({}) than this ({hardware})", profile.hardware))
 }
 
-/// Reads a profile; the error describes the fault.
+/// Reads a profile; the error is the cause.
 fn read(path: &Path) -> Result<MachineProfile, String> {
     /// A hundred times the size of a profile.
     const MOST: u64 = 1 << 20;
@@ -187,12 +187,12 @@ fn read(path: &Path) -> Result<MachineProfile, String> {
     profile.fault().map_or(Ok(profile), |what| Err(format!("it is damaged, or of another version: {what}")))
 }
 
-/// Stores a profile where sessions on this hardware find it, or in the file `out`; returns the
+/// Stores a profile where sessions on this hardware find it, or in the file `out`, and returns the
 /// path.
 ///
 /// # Errors
-/// [`Error::Config`] if files are disabled (`HORUS_CACHE=off`), and an error naming the file if
-/// that cannot be written.
+/// [`Error::Config`] if files are disabled (`HORUS_CACHE=off`), and an error that names the file if
+/// it cannot be written.
 pub fn keep(profile: &MachineProfile, out: Option<&Path>) -> Result<PathBuf> {
     let path = match out {
         Some(path) => path.to_owned(),
@@ -212,7 +212,7 @@ pub fn keep(profile: &MachineProfile, out: Option<&Path>) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The machines of all ranks, of which this one's is `mine`. Collective.
+/// Gathers the machines of all ranks; `mine` is the profile of this rank. Collective.
 ///
 /// # Errors
 /// [`Error::Communication`] if another rank failed or left.
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(left(), Some(50));
         std::fs::write(job.join("memory.stat"), "anon 50\ninactive_file 400\n").unwrap();
         assert_eq!(left(), Some(450));
-        // More than the limit, for a moment; another version.
+        // More than the limit, for a moment.
         write(&job, "500\n", "1450\n");
         assert_eq!(left(), Some(0));
         assert_eq!(left_in_groups(root.path(), "4:memory:/batch\n"), None);

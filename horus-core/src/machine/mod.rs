@@ -1,7 +1,6 @@
-//! The machine that a program runs on: its profile, and the profile's origin. Profiles and costs
-//! are pure (`horus_plan::machine`); [`DeviceForecast`] compares a CPU with a GPU,
-//! [`here`] finds the profile of this machine, [`measure`]
-//! measures it.
+//! The machine that a program runs on. `horus_plan::machine` has profiles and costs, which are
+//! pure. [`here`] finds the profile of this machine, [`measure`] measures it, and
+//! [`DeviceForecast`] compares a CPU with a GPU.
 
 mod forecast;
 pub mod here;

@@ -1,4 +1,4 @@
-//! Distribution of pictures to ranks: assignment, and exchange of the outcomes.
+//! Distribution of whole pictures to ranks, and exchange of the outcomes.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -21,20 +21,20 @@ use crate::io::{self, OpenOptions, Picture, ScaleMessage, on_root};
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Pictures of fewer pixels are distributed whole to the ranks of a series; larger ones are divided
-/// among them.
+/// Pictures of fewer pixels are distributed whole to the ranks of a series; larger pictures are
+/// divided in strips.
 pub const DEALT: usize = 1 << 22;
 
-/// Inputs and their places in the series: all, or those of one of several ranks.
+/// Inputs and their positions in the series: all inputs, or the inputs of one rank.
 #[derive(Debug)]
 pub(super) struct NumberedInputs<I> {
     inputs: I,
     /// Inputs taken early, returned first.
     peeked: VecDeque<Input>,
     next: usize,
-    /// This rank and the number of ranks that take turns.
+    /// This rank and the number of ranks among which inputs are dealt.
     turn: (usize, usize),
-    /// The paths of the inputs so far, where ranks take turns.
+    /// The paths of the inputs so far, if inputs are dealt.
     paths: Vec<Option<PathBuf>>,
 }
 
@@ -43,7 +43,7 @@ impl<I> NumberedInputs<I> {
         NumberedInputs { inputs, peeked: VecDeque::new(), next: 0, turn: (0, 1), paths: Vec::new() }
     }
 
-    /// The inputs of one rank; none may have been taken yet.
+    /// Restricts to the inputs of one rank; none may have been taken yet.
     pub(super) fn dealt(self, rank: usize, ranks: usize) -> NumberedInputs<I> {
         NumberedInputs { turn: (rank, ranks), ..self }
     }
@@ -85,12 +85,12 @@ where
     }
 }
 
-/// Returns `true` if whole pictures are distributed: the first one that rank 0 can read is small
-/// and accepted by `free`, and all ranks share the file of that picture and the folder of its
-/// result `to`, which ranks on several hosts may not.
+/// Returns `true` if whole pictures are distributed. This requires that the first picture that rank
+/// 0 can read is small and accepted by `free`, and that all ranks see the same file of that picture
+/// and the same folder of its result `to`; ranks on several hosts may not.
 ///
 /// # Errors
-/// If another rank failed or left.
+/// If another rank failed or ended.
 pub(super) fn decide<I>(
     session: &Session,
     inputs: &mut NumberedInputs<I>,
@@ -129,14 +129,13 @@ where
     let Some((name, path)) = told.map_err(Error::Config)? else { return Ok(false) };
     let path = PathBuf::from(path);
     let folder = folder_of(&path);
-    // Copies of a folder on several hosts may have the same `identity`, but not that of a file made
-    // just now.
+    // Copies of a folder on several hosts may have the same `identity`, but a new file differs.
     let (word, shared) =
         if several { (identity(&[&path]), folder.join(name).exists()) } else { (identity(&[&path, &folder]), true) };
-    // Rank 0 sees its own.
+    // Rank 0 always sees its own file.
     let words = comm.gather(if shared { word } else { !word }).map_err(failed)?;
     if let Some(Err(e)) = mark.map(NamedTempFile::close) {
-        crate::warn!("a file in {} stays: {e}", folder.display());
+        crate::warn!("cannot delete a temporary file in {}: {e}", folder.display());
     }
     let alike = words.iter().all(|other| *other == words[0]);
     if !alike {
@@ -145,8 +144,8 @@ where
     Ok(alike)
 }
 
-/// A hash that is equal on all hosts where these paths lead to the same files and folders; a path
-/// that does not exist counts as equal.
+/// A hash that is equal on all hosts where these paths are the same files and folders. Paths that
+/// do not exist count as equal.
 fn identity(paths: &[&Path]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for path in paths {
@@ -165,7 +164,7 @@ fn identity(paths: &[&Path]) -> u64 {
     hasher.finish()
 }
 
-/// The first readable picture, and its path; it stays among the inputs.
+/// The first readable picture and its path. The picture stays among the inputs.
 fn first<'a, I>(inputs: &'a mut NumberedInputs<I>, options: &OpenOptions) -> Option<(&'a Picture, Option<&'a Path>)>
 where
     I: Iterator,
@@ -190,7 +189,7 @@ where
     }
 }
 
-/// The outcome of a picture, for other ranks.
+/// The outcome of a picture, as sent to other ranks.
 #[derive(Serialize, Deserialize)]
 struct PictureOutcome {
     number: usize,
@@ -209,10 +208,10 @@ enum PictureFailure {
 type Share = (Vec<PictureOutcome>, Vec<(String, String)>);
 
 /// Exchanges the outcomes of all ranks and returns them in the order of the inputs, whose paths are
-/// `paths`. Rank 0 gives the warnings that others held.
+/// `paths`. Rank 0 logs the warnings that other ranks collected.
 ///
 /// # Errors
-/// If another rank failed or left.
+/// If another rank failed or ended.
 pub(super) fn exchange_outcomes(
     session: &Session,
     own: Vec<Item<Saved>>,

@@ -1,14 +1,8 @@
 //! The pictures of a series in progress: read ahead, evaluated in order, finished by other threads.
 //!
-//! The program's thread records and evaluates in order. File threads decode the pictures that come
-//! next and encode those before, finishing before reading because that frees memory; one more
-//! thread waits for results in flight from a device. Pictures in progress are bounded in number and
-//! bytes. On several ranks the order of evaluations and reports depends on counts only, never on
-//! readiness. Small pictures are distributed whole: each rank works in `Session::alone`, all learn
-//! the outcome at the end, and `Session::absorb` adds times, statistics and trace to the session of
-//! all. Before that, ranks compare a hash of the identity of the first picture and of the folder of
-//! results: hosts without shared files do not see the same ones, and then rank 0 reads and writes
-//! all and pictures are divided in strips.
+//! The number and the bytes of pictures in progress are limited. On several ranks the order of
+//! evaluations and reports depends on counts only, never on what is ready first. The design is in
+//! `docs/design/series.md`.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -34,51 +28,50 @@ use crate::shape::Shape;
 /// The processing of a picture.
 pub(super) trait PictureOperation {
     type Output: Send + 'static;
-    /// The metadata of a result that is known once it is recorded, and is the same for pictures of
-    /// one kind.
+    /// Metadata of a result, known once it is recorded, and the same for all pictures of one kind.
     type Ready: Clone;
     /// Receivers of the pixels.
     const WANT: ResultDelivery;
-    /// A result holds pixels.
+    /// Whether a result holds pixels.
     const HELD: bool;
 
-    /// The part of a picture's path that influences the recording.
+    /// The part of a picture's path on which the recording depends.
     fn kind(&self, name: &Path) -> OsString;
 
-    /// Records the operation on a picture; returns the values to download, and the metadata.
+    /// Records the operation on a picture and returns the values to download and the metadata.
     fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Self::Ready)>;
 
-    /// What is known of a result beside its pixels, if a file says it.
+    /// Metadata of a result from its file, if any.
     fn attributes(_ready: &mut Self::Ready) -> Option<&mut Arc<Attributes>> {
         None
     }
 
-    /// Creates the result from downloaded values, on another thread. On several ranks, all prepare
-    /// it together.
+    /// Prepares the function that creates the result from downloaded values, on another thread. On
+    /// several ranks, all ranks call it together.
     fn finish(&self, session: &Session, ready: Self::Ready, name: &Path) -> Result<Finish<Self::Output>>;
 
-    /// On several ranks, shares the outcome of a picture that all evaluated. `own` is the outcome
-    /// on the rank that has the pixels; elsewhere it is ignored.
+    /// Shares the outcome of a picture that all ranks evaluated. `own` is the outcome on the rank
+    /// that has the pixels; on other ranks it is ignored.
     fn share_outcome(&self, session: &Session, own: Result<Self::Output>, name: &Path) -> Result<Self::Output>;
 }
 
 pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + Send>;
 
-/// The kind of a picture: pictures of equal shape, type, metadata on which programs may depend, and relevant part of the
-/// name share a recording.
+/// The kind of a picture. Pictures share a recording if they have equal shape, type, relevant
+/// metadata and relevant part of the name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PictureKind {
     shape: Shape,
     dtype: DType,
-    /// Bits of the size of pixels, if it is known.
+    /// Bits of the size of pixels, if known.
     numbers: Option<([u64; 2], Option<u64>)>,
-    /// That in a print or a scan.
+    /// Bits of the size of pixels in a print or scan.
     printed: Option<[u64; 2]>,
-    /// It has a place on the earth, EXIF data, texts: its own, which differ from picture to picture.
+    /// Whether the picture has a georeference, EXIF data or texts, which differ between pictures.
     placed: bool,
     has_exif: bool,
     has_texts: bool,
-    /// The value of missing pixels, and the colour table.
+    /// The value of missing pixels and the colour table.
     nodata: String,
     colours: Vec<u16>,
     /// Names of channels.
@@ -118,15 +111,16 @@ enum PictureRecording<T> {
     Program {
         replay: Box<Replay>,
         ready: T,
-        /// Bytes of a result.
+        /// Size of a result in bytes.
         bytes: usize,
     },
-    /// The operation reads values, so that it depends on the picture; or the result has also a place in others.
+    /// The operation reads values, so that it depends on the picture; or the result is also part of
+    /// others.
     Looks,
 }
 
-/// Kinds of pictures of which recordings are remembered, which may hold kernels and tables. A picture of a forgotten kind is
-/// recorded again.
+/// Number of kinds whose recordings are cached, because recordings may hold kernels and tables.
+/// Pictures of an evicted kind are recorded again.
 const KINDS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// A series in progress.
@@ -137,15 +131,15 @@ pub(super) struct Pipeline<I, M, R, T> {
     all_taken: bool,
     make: M,
     options: OpenOptions,
-    /// The operation is recorded once for pictures of one kind.
+    /// Whether the operation is recorded only once for pictures of one kind.
     once: bool,
     site: Site,
     hands: Option<FileThreads>,
     events: (Sender<PictureEvent<R>>, Receiver<PictureEvent<R>>),
     queue: PictureQueue<R>,
-    /// Programs that need not be recorded again.
+    /// Cached recordings.
     recorded: LruCache<PictureKind, PictureRecording<T>>,
-    /// Set after an error that makes the session unusable.
+    /// Whether an error made the session unusable.
     ended: bool,
 }
 
@@ -187,8 +181,8 @@ where
         self.hands.get_or_insert_with(|| FileThreads::new(threads))
     }
 
-    /// Returns `true` if the device computes on the host's memory, with the host's threads. Call it
-    /// after the device was used.
+    /// Returns `true` if the device computes in host memory with the host's threads. Call it after
+    /// the device was used.
     fn unified(&self) -> bool {
         self.session.device().is_some_and(|device| device.memory().is_unified())
     }
@@ -198,7 +192,7 @@ where
         self.session.rank() == 0
     }
 
-    /// Starts to read pictures while the bounds allow.
+    /// Starts to read pictures as long as the limits allow.
     fn read_ahead(&mut self) {
         while !self.ended && !self.all_taken && self.queue.may_read(&self.session) {
             let Some((number, Input { path, content })) = self.inputs.next() else {
@@ -211,7 +205,7 @@ where
             }
             let picture = match content {
                 Content::Picture(picture) | Content::Read(picture) => Some(picture),
-                // Rank 0 sends the others its pictures.
+                // Rank 0 sends its pictures to the others.
                 _ if !self.reads() => None,
                 content => {
                     let (events, file, options) = (self.events.0.clone(), path.clone(), self.options);
@@ -220,7 +214,7 @@ where
                         let room = |bytes| session.room_ahead(bytes);
                         let read = || Input::open(content, file.as_deref(), &options, &room);
                         let picture = catch_unwind(AssertUnwindSafe(read));
-                        // The receiver is gone if the series was dropped.
+                        // The receiver does not exist any more if the series was dropped.
                         let _ = events.send(PictureEvent::Read(number, picture));
                     });
                     None
@@ -240,7 +234,7 @@ where
 
     /// Returns `true` if the next picture is available.
     fn is_read(&self) -> bool {
-        // Ranks that do not read receive it.
+        // Ranks that do not read receive the picture.
         self.queue.reading.front().is_some_and(|r| r.picture.is_some() || !self.reads())
     }
 
@@ -259,7 +253,7 @@ where
         self.note_all();
     }
 
-    /// Evaluates the next picture, which is available.
+    /// Evaluates the next picture, which must be available.
     fn begin(&mut self, reading: ReadingPicture) {
         let ReadingPicture { number, path, picture, everywhere } = reading;
         let name = name(path.as_deref(), number);
@@ -403,7 +397,7 @@ where
                 PictureRecording::Program { replay: Box::new(replay), ready: ready.clone(), bytes: begun.bytes },
             );
         }
-        // The session may drop the picture and its results; results in flight no longer belong to
+        // The session may drop the picture and its results; results in flight no longer depend on
         // them.
         Ok((pending, ready))
     }
@@ -421,7 +415,7 @@ where
         waited
     }
 
-    /// The outcome of the next picture to yield, if it is known here.
+    /// The outcome of the next picture to yield, if this rank knows it.
     fn take_done(&mut self) -> Option<Item<R>> {
         let front = self.queue.begun.front()?;
         let known = front.result.is_some() || (front.to_tell && !self.reads() && M::WANT == ResultDelivery::Root);
@@ -451,8 +445,8 @@ where
     type Item = Item<R>;
 
     fn next(&mut self) -> Option<Item<R>> {
-        // Ranks evaluate and yield in one order, regardless of readiness. A device that computes
-        // asynchronously gets its next work before the program gets a result.
+        // Ranks evaluate and yield in one order, whatever is ready first. An asynchronous device
+        // gets its next work before the program gets a result.
         let eager = self.session.ranks() > 1 || (!self.queue.begun.is_empty() && !self.unified());
         loop {
             self.note_all();

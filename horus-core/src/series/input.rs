@@ -7,8 +7,7 @@ use crate::io::{Allocate, OpenOptions, Picture};
 
 /// An input of a series: a file to read, or a picture made or read by the program.
 ///
-/// Paths and pictures become inputs where [`Session::series`](crate::session::Session::series)
-/// takes them.
+/// [`Session::series`](crate::session::Session::series) converts paths and pictures to inputs.
 #[derive(Debug)]
 pub struct Input {
     pub(super) path: Option<PathBuf>,
@@ -17,18 +16,18 @@ pub struct Input {
 
 #[derive(Debug)]
 pub(super) enum Content {
-    /// In the file of the path.
+    /// The content of the file at the path.
     File,
     /// The bytes of a file.
     Bytes(Vec<u8>),
-    /// Every rank has it.
+    /// A picture that every rank has.
     Picture(Result<Picture>),
-    /// This rank has read it.
+    /// A picture that this rank has read.
     Read(Result<Picture>),
 }
 
 impl Input {
-    /// A picture with a name, from which the name of its result is derived.
+    /// Sets the name of the picture, from which the name of its result is derived.
     #[must_use]
     pub fn named(mut self, name: impl Into<PathBuf>) -> Input {
         if matches!(self.content, Content::File) {
@@ -38,7 +37,7 @@ impl Input {
         self
     }
 
-    /// Reads and decodes it, on any thread, into memory from `room`.
+    /// Reads and decodes the input, on any thread, into memory that `room` allocates.
     pub(super) fn open(
         content: Content,
         path: Option<&Path>,
@@ -77,7 +76,7 @@ impl From<Picture> for Input {
     }
 }
 
-/// A picture, or an error that is yielded in its place.
+/// A picture, or an error that is yielded instead of its result.
 impl From<Result<Picture>> for Input {
     fn from(picture: Result<Picture>) -> Input {
         Input { path: None, content: Content::Picture(picture) }

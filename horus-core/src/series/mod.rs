@@ -1,15 +1,12 @@
-//! Many pictures, one after the other, on one session: reading, computing and writing of different
-//! pictures overlap.
+//! Many pictures in sequence, on one session: reading, computing and writing of different pictures
+//! overlap. The design is in `docs/design/series.md`.
 //!
-//! While the program's thread records and evaluates, other threads read and decode the pictures
-//! that come next, and encode and write the results of those before; on a GPU, a result travels to
-//! the host while the next picture is computed. Each picture is decoded and encoded by one thread,
-//! as many at a time as the session has threads. Pictures of equal kind share a plan. Pictures in
-//! progress are bounded in number and in bytes ([`Series::ahead`], [`Series::memory`]).
+//! The program's thread records and evaluates, while other threads read, decode, encode and write.
+//! The number and the bytes of pictures in progress are limited ([`Series::ahead`],
+//! [`Series::memory`]).
 //!
-//! Results come in the order of the pictures, each with its own error: an unreadable file, a
-//! picture unsuited to the operation, a lack of memory, a full disk; the others continue. Only
-//! errors that make the session unusable, and
+//! Results are in the order of the pictures. Each has its own error, such as an unreadable file or
+//! a full disk; the series continues. Only errors that make the session unusable, and
 //! [`Canceller::cancel`](crate::session::Canceller::cancel), end a series: that error is the last
 //! item.
 //!
@@ -34,10 +31,10 @@
 //! ```
 //!
 //! # On several ranks
-//! Every rank runs the same series. Rank 0 reads, and each picture is divided in strips, as any
-//! image is. Where pictures are small, that is slower than one rank alone: [`Series::save`]
-//! distributes pictures of fewer than [`DEALT`] pixels to the ranks, each of which reads, computes
-//! and writes its own, and all learn the outcomes at the end.
+//! Every rank runs the same series. Rank 0 reads, and each picture is divided in strips. For small
+//! pictures this is slower than one rank alone. [`Series::save`] therefore distributes whole
+//! pictures of fewer than [`DEALT`] pixels: each rank reads, computes and writes its own pictures,
+//! and all ranks get the outcomes at the end.
 
 mod distribution;
 mod engine;
@@ -69,15 +66,15 @@ pub use pixels::Frames;
 pub use save::{Savable, Saved, Saves};
 pub use values::{Computable, SeriesValues};
 
-/// Default limit of bytes of pictures and results in progress.
+/// Default limit for the bytes of pictures and results in progress.
 const MEMORY: usize = 2 << 30;
 
 /// The outcome of a picture.
 #[derive(Clone, Debug)]
 pub struct Item<R> {
-    /// Its place in the series, from 0.
+    /// Its position in the series, from 0.
     pub number: usize,
-    /// The file that it was read from, or its name.
+    /// The file that the picture was read from, or the name of the input.
     pub path: Option<PathBuf>,
     /// Size and type of the picture, if it could be read.
     pub picture: Option<(Shape, DType)>,
@@ -85,8 +82,8 @@ pub struct Item<R> {
     pub result: Result<R>,
 }
 
-/// A series of pictures and the operation to apply to each; see [`Session::series`]. Nothing is
-/// read before it is iterated.
+/// A series of pictures and the operation to apply to each. See [`Session::series`]. Nothing is
+/// read before the series is iterated.
 #[must_use = "a series does nothing until it is iterated"]
 #[derive(Clone, Debug)]
 pub struct Series<I, F> {
@@ -99,11 +96,11 @@ pub struct Series<I, F> {
 
 impl Session {
     /// Applies `operation` to each of `inputs`: paths of files, or pictures that the program makes
-    /// on demand (see [`Input`]). The operation records, as any program does, and is called by the
-    /// thread that iterates, once for each picture, in order; state that it keeps from one picture
-    /// to the next goes into a `RefCell`.
+    /// on demand (see [`Input`]). The thread that iterates calls the operation once per picture, in
+    /// order, to record the program. Use a `RefCell` for state that the operation keeps between
+    /// pictures.
     ///
-    /// Iterating yields the pixels of each result. [`Series::save`] writes a file for each instead,
+    /// Iterating yields the pixels of each result. [`Series::save`] writes files instead;
     /// [`Series::values`] yields numbers.
     ///
     /// ```
@@ -148,28 +145,27 @@ where
         self
     }
 
-    /// Limits the number of pictures in progress, from being taken from the inputs until their
-    /// results are yielded (default: two for each thread of the session, plus three; at least one).
-    /// The default suits files. Of a camera, a result would come as many frames late: with 1, each
-    /// is yielded before the next picture is taken.
+    /// Limits the number of pictures in progress, from the moment an input is taken until its
+    /// result is yielded. The default, two per thread of the session plus three, suits files; the
+    /// minimum is one. For a camera, results are late by as many frames: with 1, each result is
+    /// yielded before the next picture is taken.
     pub fn ahead(mut self, pictures: usize) -> Self {
         self.bounds.pictures = Some(pictures);
         self
     }
 
-    /// Limits the bytes of decoded pictures and results in progress (default: 2 GiB). One picture
-    /// is processed however large it is.
+    /// Limits the bytes of decoded pictures and results in progress (default: 2 GiB). A single
+    /// picture is processed however large it is.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.bounds.bytes = bytes;
         self
     }
 
-    /// Declares that the operation does the same to all pictures of one shape, type and size of pixels: it depends
-    /// on nothing else that changes. It is then recorded once for each of these and replayed
-    /// for the other pictures, which saves the program's thread most of its work: a series of small
-    /// pictures can be several times as fast on a GPU. An operation that looks at a value
-    /// (`picture.luminance().mean().get()`) is still called each time, and so is one whose picture
-    /// is divided in strips.
+    /// Declares that the operation is the same for all pictures of equal shape, type and size of
+    /// pixels. It is then recorded once for each such kind and replayed for the other pictures,
+    /// which saves most of the work of the program's thread: a series of small pictures can be
+    /// several times as fast on a GPU. The operation is still called each time if it reads a value
+    /// (`picture.luminance().mean().get()`), or if its picture is divided in strips.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -192,11 +188,11 @@ where
         self
     }
 
-    /// Writes each result to the file that `name` makes of the picture's path, as
-    /// [`Image::save_with`] does, when the series is iterated. Pictures without a path are named by
-    /// their number, `000007`. The result of one picture must not depend on others, or on images of
-    /// the session: on several ranks, each may process pictures of its own, unless one is in progress at
-    /// a time ([`Series::ahead`]).
+    /// Writes each result to a file, as [`Image::save_with`] does, when the series is iterated.
+    /// `name` maps the picture's path to the path of the file; pictures without a path are named by
+    /// their number, `000007`. The result of a picture must not depend on other pictures or on
+    /// images of the session, because each rank may process its own pictures (unless
+    /// [`Series::ahead`] is 1).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -1,4 +1,4 @@
-//! The pictures of a series that are in progress, in order and within its bounds.
+//! The pictures of a series in progress, in order and within the limits.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -13,22 +13,22 @@ use crate::shape::Shape;
 
 /// Evaluations whose results are still on the device: one computing, one downloading, one waiting.
 const IN_FLIGHT: usize = 3;
-/// On several ranks, pictures whose results are awaited, unless the program wants fewer in progress: the same number on
-/// every rank, at every moment.
+/// On several ranks, the number of pictures whose results are awaited, unless the program limits it
+/// further. It is the same on every rank at every moment.
 const IN_STEP: usize = 4;
 /// Pictures read concurrently before the size of the first is known.
 const UNKNOWN: usize = 2;
 
-/// Bounds of a series, and its place in the user's program.
+/// Limits of a series, and its place in the user's program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Pictures in progress.
+    /// Limit on pictures in progress.
     pub(super) pictures: Option<usize>,
-    /// Bytes of pictures and results in progress, beyond those of one.
+    /// Limit on bytes of pictures and results in progress, not counting the first.
     pub(super) bytes: usize,
-    /// The operation is recorded once for pictures of one kind.
+    /// Whether the operation is recorded only once for pictures of one kind.
     pub(super) once: bool,
-    /// The call that began it: that of the pictures in errors.
+    /// The call that began the series, named in errors of its pictures.
     pub(super) site: Site,
 }
 
@@ -36,7 +36,7 @@ type Caught<R> = std::result::Result<R, Box<dyn Any + Send>>;
 
 pub(super) enum PictureEvent<R> {
     Read(usize, Caught<Result<Picture>>),
-    /// The pixels are on the host.
+    /// The pixels have arrived on the host.
     Landed(usize),
     Done(usize, Caught<Result<R>>),
 }
@@ -46,7 +46,7 @@ pub(super) struct ReadingPicture {
     pub(super) number: usize,
     pub(super) path: Option<PathBuf>,
     pub(super) picture: Option<Result<Picture>>,
-    /// Every rank has it.
+    /// Whether every rank has the picture.
     pub(super) everywhere: bool,
 }
 
@@ -58,14 +58,14 @@ pub(super) struct EvaluatingPicture<R> {
     pub(super) bytes: usize,
     pub(super) landed: bool,
     pub(super) result: Option<Result<R>>,
-    /// On several ranks: all must learn the outcome.
+    /// Whether the outcome must be sent to all ranks.
     pub(super) to_tell: bool,
 }
 
 /// The pictures in progress.
 pub(super) struct PictureQueue<R> {
     bounds: Bounds,
-    /// A result holds pixels.
+    /// Whether results hold pixels.
     held: bool,
     /// In order, before `begun`.
     pub(super) reading: VecDeque<ReadingPicture>,
@@ -76,7 +76,7 @@ pub(super) struct PictureQueue<R> {
 }
 
 impl<R> PictureQueue<R> {
-    /// An empty queue. `held`: results hold pixels.
+    /// An empty queue. `held` is `true` if results hold pixels.
     pub(super) fn new(bounds: Bounds, held: bool) -> PictureQueue<R> {
         PictureQueue { bounds, held, reading: VecDeque::new(), begun: VecDeque::new(), largest: None }
     }
@@ -117,7 +117,7 @@ impl<R> PictureQueue<R> {
         if under_way == 0 {
             return true;
         }
-        // The work started by a rank must not depend on the pictures that it has read.
+        // The work that a rank starts must not depend on the pictures that it has read.
         if session.ranks() > 1 && self.reading.is_empty() && self.begun.len() < self.in_step() {
             return true;
         }
@@ -167,7 +167,7 @@ impl<R> PictureQueue<R> {
     }
 }
 
-/// Bytes of an image.
+/// Size of an image in bytes.
 pub(super) fn size(shape: Shape, dtype: DType) -> usize {
     shape.len() * dtype.size()
 }

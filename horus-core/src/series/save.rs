@@ -21,12 +21,12 @@ use crate::io::{
 use crate::plan::ResultDelivery;
 use crate::session::{Attributes, Handle, Session};
 
-/// Results of an operation for [`Series::save`]: an image of any type, or an error.
+/// A result of an operation for [`Series::save`]: an image of any type, or an error.
 pub trait Savable {
-    /// Records the content of a file at `path`.
+    /// Records the samples of a file at `path`.
     ///
     /// # Errors
-    /// The error that the image carries; [`Error::File`] if the file cannot hold it.
+    /// The error that the image carries; [`Error::File`] if the format does not support the image.
     fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving>;
 }
 
@@ -115,7 +115,7 @@ where
                 crate::warn!("{}: {warning}", path.display());
             }
             let scale = encoder.scale();
-            // Other pictures use the other threads.
+            // Other threads process other pictures.
             let write = |target: FileTarget| target.fill(|to| encoder.write(to, &Workers::default()).map(drop));
             let target = match target {
                 None if alone => FileTarget::new(&path),
@@ -141,14 +141,14 @@ where
     }
 }
 
-/// The files of a series, in order; see [`Series::save`]. They are written as this is iterated.
+/// The files of a series, in order. See [`Series::save`]. They are written during the iteration.
 #[must_use = "nothing is written until this is iterated"]
 pub struct Saves<I, F, N> {
     state: SaveState<I, F, N>,
     observer: SavedObserver,
 }
 
-/// Called for each picture distributed to this rank when it is finished.
+/// Called for each picture of this rank when it is finished.
 type SavedObserver = Option<Box<dyn FnMut(&Item<Saved>)>>;
 
 type SavePipeline<I, F, N> =
@@ -157,9 +157,9 @@ type SavePipeline<I, F, N> =
 enum SaveState<I, F, N> {
     /// Not started.
     New(Box<Setup<I, F, N>>),
-    /// Each picture is processed by all ranks.
+    /// All ranks process each picture together.
     Together(Box<SavePipeline<I, F, N>>),
-    /// All pictures are done, and all ranks know the outcomes.
+    /// All pictures are finished, and all ranks know the outcomes.
     Dealt(VecDeque<Item<Saved>>),
 }
 
@@ -184,8 +184,8 @@ impl<I, F, N> Saves<I, F, N> {
         Saves { state: SaveState::New(Box::new(Setup { session, inputs, make, open, bounds })), observer: None }
     }
 
-    /// Pictures distributed to ranks are yielded when all ranks are done; `observer` is called for
-    /// each picture of this rank as soon as it is finished. It is not called for other pictures.
+    /// Sets a function that is called for each picture distributed to this rank as soon as it is
+    /// finished. Distributed pictures are only yielded when all ranks are done.
     pub fn observe(mut self, observer: impl FnMut(&Item<Saved>) + 'static) -> Saves<I, F, N> {
         self.observer = Some(Box::new(observer));
         self
@@ -219,7 +219,7 @@ where
     /// Decides on the distribution of pictures, and processes them if each rank has its own.
     fn begin(setup: Setup<I, F, N>, observer: &mut SavedObserver) -> Result<SaveState<I, F, N>> {
         let Setup { session, mut inputs, make, open, bounds } = setup;
-        // Outcomes of distributed pictures are known at the end, and some are taken before: too late for a camera.
+        // Outcomes of distributed pictures are known only at the end, too late for a camera.
         if session.ranks() == 1 || bounds.pictures == Some(1) {
             return Ok(SaveState::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
         }
@@ -233,7 +233,7 @@ where
         if !distribution::decide(&session, &mut inputs, &open, |path| (make.name)(path).into(), free)? {
             return Ok(SaveState::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
         }
-        // Rank 0 gives the warnings that are given once.
+        // Rank 0 logs the warnings that are logged once.
         let held = (session.rank() > 0).then(CollectedWarnings::begin);
         let inputs = inputs.dealt(session.rank(), session.ranks());
         let mut engine = Pipeline::new(alone.clone(), inputs, make, open, bounds);
@@ -243,8 +243,8 @@ where
             }
         };
         let own: Vec<Item<Saved>> = engine.by_ref().inspect(told).collect();
-        // Pictures of other ranks have names, too, even after the last of this one, or one that
-        // ended it.
+        // Pictures of other ranks also have names, even after the last picture of this rank, or
+        // after one that ended its series.
         let mut inputs = engine.into_inputs();
         inputs.by_ref().for_each(drop);
         session.absorb(&alone)?;

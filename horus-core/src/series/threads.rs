@@ -5,12 +5,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 
 type FileJob = Box<dyn FnOnce() + Send>;
-/// Blocks without using a processor, and returns the following job.
+/// Waits without using a processor, and returns the next job.
 type WaitJob = Box<dyn FnOnce() -> FileJob + Send>;
 
-/// A few threads that run jobs, each on one of them; one more waits for results in flight.
+/// A few threads, each of which runs one job at a time; one more thread waits for results in
+/// flight.
 ///
-/// Dropping them waits for the jobs that have started and discards the others.
+/// Dropping the threads waits for jobs that have started and discards the others.
 pub(super) struct FileThreads {
     shared: Arc<SharedQueues>,
     threads: Vec<JoinHandle<()>>,
@@ -25,9 +26,9 @@ struct SharedQueues {
 
 #[derive(Default)]
 struct JobQueues {
-    /// Jobs that free memory: run first.
+    /// Jobs that free memory, which run first.
     finish: VecDeque<FileJob>,
-    /// Jobs that need memory.
+    /// Jobs that allocate memory.
     read: VecDeque<FileJob>,
     closed: bool,
 }
@@ -75,7 +76,7 @@ impl FileThreads {
         FileThreads { shared, threads, waiting: None }
     }
 
-    /// The waiting thread, if the system allows one.
+    /// The thread that waits, if the system allows one.
     fn waiting(&mut self) -> Option<&mpsc::Sender<WaitJob>> {
         if self.waiting.is_none() && !self.threads.is_empty() {
             let (sender, waits) = mpsc::channel::<WaitJob>();
@@ -95,7 +96,7 @@ impl FileThreads {
         self.waiting.as_ref().map(|(sender, _)| sender)
     }
 
-    /// Queues a read, which runs when there is nothing to finish.
+    /// Queues a read. It runs when no jobs of `finish` are queued.
     pub(super) fn read(&self, job: impl FnOnce() + Send + 'static) {
         if self.threads.is_empty() {
             return job();
@@ -103,7 +104,7 @@ impl FileThreads {
         self.shared.add(|queues| queues.read.push_back(Box::new(job)));
     }
 
-    /// Waits, and then runs the following job, before any read. `at_once`: there is nothing to wait
+    /// Waits, and then runs the next job before any read. With `at_once` there is nothing to wait
     /// for.
     pub(super) fn land<J: FnOnce() + Send + 'static>(
         &mut self,

@@ -14,12 +14,12 @@ use crate::io::AnyImage;
 use crate::plan::ResultDelivery;
 use crate::session::{Handle, Session};
 
-/// Results of an operation for [`Series::values`]: a [`Value`](crate::image::Value) or several
+/// A result of an operation for [`Series::values`]: a [`Value`](crate::image::Value), several
 /// ([`Values`]), or an error.
 pub trait Computable {
     /// Type of the yielded items.
     type Output: Send + 'static;
-    /// Its component values.
+    /// The values that the result consists of.
     type Values: Values<Output = Self::Output>;
 
     /// The values.
@@ -77,7 +77,7 @@ where
         if handles.iter().any(|h| !picture.handle().session.same(&h.session)) {
             return Err(Error::ForeignImage { op: "values", site: std::panic::Location::caller() });
         }
-        // An error of recording belongs to this picture.
+        // An error during recording belongs to this picture.
         handles.iter().try_for_each(|h| h.check())?;
         Ok((handles.into_iter().cloned().collect(), values.reader()))
     }
@@ -115,7 +115,7 @@ where
     I: Iterator,
     I::Item: Into<Input>,
 {
-    /// Yields the values of each picture, on every rank: those of one picture are computed
+    /// Yields the values of each picture, on every rank. The values of a picture are computed
     /// together, while the next pictures are read.
     ///
     /// ```

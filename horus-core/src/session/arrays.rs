@@ -1,21 +1,7 @@
-//! Copies of pixels between the program's memory and the device's.
+//! Copies of pixels between the program's memory and the device's memory.
 //!
-//! Pixels are copied once between the program's memory and the device's. `Pixels` are page-locked
-//! buffers that an image shares until one side writes; the GPU reads and writes them in place. A
-//! requested result stays on the device (`Staging::start_download`) until its reader provides the target:
-//! page-locked memory is written by the GPU, other memory through pinned chunks that all threads
-//! copy, band by band. Memory that is not Horus's (`host/external.rs`) is a buffer that counts as
-//! shared, so that a write copies it first: an array or a mapped file is read in place, and its
-//! owner is released with the last share. On a GPU, `Foreign::adopt` turns another library's memory
-//! into a block, held until the stream has passed its readers, and `Foreign::export` exports a block.
-//! Several results that are read together (`Session::read_into`) are copied concurrently, each in
-//! its own stream, so that bands of all are sent as they are computed. Results for files are copied
-//! in the same way: an encoder's memory is allocated while kernels run, its pages faulted in by all
-//! threads, or is page-locked if the device can lend some (`Staging::page_locked_for_transfer`). Locking pages takes
-//! longer than some thirty copies save by it, so pixels that pass once are staged; a size requested
-//! 32 times is locked. A new vector's pages are faulted in by all threads while kernels run. Slices
-//! of 1 MiB and more are staged to a single rank's GPU when they are given, as they must be copied
-//! anyway, while at most half of its memory is used: the only transfer while a program is recorded.
+//! Pixels are copied once. The GPU reads and writes page-locked buffers in place; other memory goes through page-locked
+//! chunks, band by band, copied by all threads. The design is in `docs/design/copies.md`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -34,16 +20,16 @@ use crate::plan::{Mode, ResultDelivery};
 use crate::session::state::start::SessionOwner;
 use crate::session::{Handle, Session, SessionState};
 
-/// A requested value: computed or being computed, to be copied to memory provided by its reader.
+/// A requested value, computed or being computed, to be copied to its reader's memory.
 pub(crate) struct RequestedValue<'a> {
     delivered: Delivered,
     workers: &'a Workers,
-    /// `None` if it is read with others, one of which records the times of all.
+    /// `None` if another of the values that are read together records the times.
     trace: Option<&'a mut Trace>,
 }
 
 impl RequestedValue<'_> {
-    /// The threads that copy it.
+    /// Threads that copy the value.
     pub(crate) fn workers(&self) -> &Workers {
         self.workers
     }
@@ -53,7 +39,7 @@ impl RequestedValue<'_> {
         matches!(self.delivered, Delivered::OnHost(_))
     }
 
-    /// A buffer with the pixels, possibly shared.
+    /// Waits for the pixels and returns a buffer with them, possibly shared.
     pub(crate) fn shared(mut self) -> Result<HostBuffer, DeviceError> {
         self.computed()?;
         let start = Instant::now();
@@ -65,7 +51,7 @@ impl RequestedValue<'_> {
         landed
     }
 
-    /// A buffer with the pixels for a reader who reads them once; possibly shared.
+    /// Like `shared`, for a reader who reads the pixels once: allocates the target of the copy in advance.
     pub(crate) fn brought(mut self, session: &Session) -> Result<HostBuffer, DeviceError> {
         if let Delivered::InFlight(landing) = &self.delivered {
             let start = Instant::now();
@@ -75,7 +61,7 @@ impl RequestedValue<'_> {
         self.shared()
     }
 
-    /// Appends the pixels to `target`, whose capacity suffices.
+    /// Appends the pixels to `target`, which has the capacity.
     pub(crate) fn append_to(mut self, target: &mut SequentialOutput<'_>) -> Result<(), DeviceError> {
         self.computed()?;
         let start = Instant::now();
@@ -105,7 +91,7 @@ impl RequestedValue<'_> {
         landed
     }
 
-    /// Waits until there is something to copy, to separate the time of kernels.
+    /// Waits until there is something to copy, so that the time of kernels is counted separately.
     fn computed(&mut self) -> Result<(), DeviceError> {
         if self.is_here() {
             return Ok(());
@@ -130,19 +116,17 @@ impl RequestedValue<'_> {
     }
 }
 
-/// A session that had not chosen its device when it provided memory.
+/// A session that provided memory before it had chosen its device.
 #[derive(Clone)]
 pub(crate) struct DeferredSession(Weak<SessionOwner>);
 
 impl DeferredSession {
-    /// Returns `true` if the device is known now, or never will be: the memory may have to be
-    /// replaced.
+    /// Returns `true` if the device is known, or never will be: the memory may have to be replaced.
     pub(crate) fn is_over(&self) -> bool {
         self.0.upgrade().is_none_or(|session| session.engine.get().is_some())
     }
 
-    /// Page-locked memory in place of `buffer`, if the device provides it; with the contents if
-    /// they are to be `kept`.
+    /// Page-locked memory that replaces `buffer`, if the device provides it; with the contents if `kept`.
     pub(crate) fn replaced(&self, buffer: &HostBuffer, kept: bool) -> Option<HostBuffer> {
         let session = Session(self.0.upgrade()?);
         let mut locked = session.page_locked(buffer.len())?;
@@ -154,9 +138,9 @@ impl DeferredSession {
 }
 
 impl Session {
-    /// Evaluates a value, whose pixels `reader` copies to this rank's host; with `root` on rank 0
-    /// only, and `None` on the others. They are row-major, the channels of each beside each other. `op` names the call at
-    /// `site` in errors.
+    /// Evaluates a value, whose pixels `reader` copies to this rank's host. With `root` only rank 0 gets them, and the
+    /// others get `None`. Pixels are row-major, with the channels of each pixel next to each other. Errors name the
+    /// call.
     pub(crate) fn read_back<R>(
         &self,
         value: &Handle,
@@ -167,8 +151,8 @@ impl Session {
         self.read_back_into(value, root, call, &mut None, |coming, _| reader(coming))
     }
 
-    /// [`Session::read_back`]; the device may compute into `room`, which must not be shared: then
-    /// it becomes the result, otherwise the reader gets it back.
+    /// Like [`Session::read_back`], but the device may compute into `room`, which must not be shared. Then `room`
+    /// becomes the result, otherwise the reader gets it back.
     pub(crate) fn read_back_into<R>(
         &self,
         value: &Handle,
@@ -188,7 +172,7 @@ impl Session {
         *room = state.room.take();
         let mut pending = looked?;
         let delivered = pending.nodes.first().and_then(|n| pending.delivered.remove(n));
-        // Other ranks may have the pixels that rank 0 wants, too.
+        // The pixels that rank 0 requests may also be on other ranks.
         let delivered = delivered.filter(|_| !root || self.rank() == 0);
         let Some(delivered) = delivered else { return Ok(None) };
         let read =
@@ -200,8 +184,8 @@ impl Session {
         }
     }
 
-    /// [`Session::read_back`] of several values, in one evaluation, with a reader for each. They
-    /// are copied concurrently.
+    /// [`Session::read_back`] for several values, in one evaluation, with a reader for each. They are copied
+    /// concurrently.
     pub(crate) fn read_several<R>(&self, results: Vec<(&Handle, R)>, call: Call) -> Result<()>
     where
         R: FnOnce(RequestedValue<'_>) -> Result<(), DeviceError> + Send,
@@ -215,7 +199,7 @@ impl Session {
         for (node, (value, reader)) in pending.nodes.iter().zip(results) {
             match pending.delivered.remove(node) {
                 Some(delivered) => coming.push((RequestedValue { delivered, workers, trace: None }, reader)),
-                // Two values have become one.
+                // Two values have become one node.
                 None => again.push((value, reader)),
             }
         }
@@ -242,27 +226,27 @@ impl Session {
         again.into_iter().try_for_each(|(value, reader)| self.read_back(value, false, call, reader).map(drop))
     }
 
-    /// An error of pixels on their way to this rank's host. The other ranks would not learn of a
-    /// late error of the device: it ends them.
+    /// An error of pixels on their way to this rank's host. It ends the other ranks, which would not learn of a late
+    /// error of the device.
     fn unread(&self, state: &mut SessionState, call: Call, source: DeviceError) -> Error {
         let here = matches!(source, DeviceError::OutOfMemory { .. });
         let error = self.at_host(call, source);
         if self.ranks() > 1 && !here { self.abandon(state, error) } else { error }
     }
 
-    /// Evaluates values, in one evaluation, for a caller that reads their pixels once, such as an
-    /// encoder: on rank 0's host, `None` elsewhere. The session keeps no copies, bands arrive while
-    /// kernels run, and the device writes to page-locked memory where that is available.
+    /// Evaluates values, in one evaluation, for a caller that reads their pixels once, such as an encoder. Pixels are
+    /// on rank 0's host; other ranks get `None`. The session keeps no copies, bands arrive while kernels run, and the
+    /// device writes to page-locked memory if there is any.
     pub(crate) fn bring(&self, values: &[&Handle], call: Call) -> Result<Vec<Option<Arc<HostBuffer>>>> {
         let want = if self.ranks() > 1 { ResultDelivery::Root } else { ResultDelivery::Requester };
         let mut state = self.lock("evaluating")?;
         let mut pending = self.look_at(&mut state, values, want, DownloadStart::WithTarget)?;
         if self.rank() > 0 {
-            return Ok(vec![None; values.len()]); // other ranks may have it, too
+            return Ok(vec![None; values.len()]); // other ranks may have the pixels, too
         }
         let mut brought: HashMap<NodeId, Arc<HostBuffer>> = HashMap::new();
         for node in &pending.nodes {
-            // Two values may have become one.
+            // Two values may have become one node.
             let Some(delivered) = pending.delivered.remove(node) else { continue };
             let coming = RequestedValue { delivered, workers: self.workers(), trace: Some(&mut state.trace) };
             let buffer = coming.brought(self);
@@ -283,8 +267,7 @@ impl Session {
         Error::Device { op: format!("{}{}", call.op, CallSuffix(call.site)), device, source }
     }
 
-    /// An error of this rank in a collective call: other ranks, which may not meet it, are
-    /// informed.
+    /// Returns an error of this rank in a collective call, and informs the other ranks, which may not have the error.
     pub(crate) fn refused<T>(&self, error: Error) -> Result<T> {
         if self.ranks() > 1 {
             agree_on(self.comm(), &format!("a call that was refused: {error}"))?;
@@ -292,8 +275,8 @@ impl Session {
         Err(error)
     }
 
-    /// Page-locked host memory, with unspecified contents; ordinary memory if there is no such
-    /// device (yet), or its driver has none.
+    /// Allocates page-locked host memory, with unspecified contents; ordinary memory if there is no device yet, or it
+    /// has no page-locked memory.
     pub(crate) fn locked_room(&self, bytes: usize) -> Result<HostBuffer, DeviceError> {
         match (self.page_locked(bytes), self.engine()) {
             (Some(locked), _) => Ok(locked),
@@ -302,7 +285,7 @@ impl Session {
         }
     }
 
-    /// Page-locked host memory, with unspecified contents, if the device provides it.
+    /// Allocates page-locked host memory, with unspecified contents, if the device provides it.
     fn page_locked(&self, bytes: usize) -> Option<HostBuffer> {
         let engine = self.engine().filter(|engine| !engine.unified())?;
         let adopted = engine.device.staging().page_locked(bytes).and_then(|memory| match memory {
@@ -315,19 +298,18 @@ impl Session {
         adopted.inspect_err(slow).ok().flatten()
     }
 
-    /// The session, for memory that it provides before it has chosen a device.
+    /// This session, for memory that it provides before it has chosen a device.
     pub(crate) fn undecided(&self) -> Option<DeferredSession> {
         self.engine().is_none().then(|| DeferredSession(Arc::downgrade(&self.0)))
     }
 
-    /// Device memory with a copy of the program's pixels, parts of `height` rows each, if the
-    /// device takes them now; the device records the time under a label. Each of several connected
-    /// lanes takes its strip, once the division of rows is known. Empty if the pixels stay on the
-    /// host.
+    /// Copies the program's pixels, parts of `height` rows each, to the device if it takes them now; the device records
+    /// the time under a label. Each of several connected devices takes its strip, once the partition of rows is known.
+    /// Returns nothing if the pixels stay on the host.
     pub(crate) fn taken(&self, parts: &[&[u8]], height: usize, label: WorkLabel) -> Result<Vec<Memory>, DeviceError> {
-        /// Minimum bytes for lanes to take their strips: less may belong to a program for one lane.
+        /// Minimum bytes for several devices to take their strips: less may belong to a program for one device.
         const MANY: usize = 64 << 20;
-        // On several ranks each needs a part, which only a plan determines.
+        // Each of several ranks needs a part, which only a plan determines.
         let Some(engine) = self.engine().filter(|e| !e.unified() && self.ranks() == 1 && self.mode() != Mode::Naive)
         else {
             return Ok(Vec::new());

@@ -1,23 +1,7 @@
-//! Attributes of an image: what files say of it beside its pixels, and results and files keep. All rules are here:
+//! Attributes of an image: the metadata of its files, which results inherit and saved files receive.
 //!
-//! | attribute | of several images | where pixels move | dropped |
-//! | --- | --- | --- | --- |
-//! | grid: the place of each pixel on the earth | kept if all that have one agree: the same system of coordinates, the same places up to a thousandth of a pixel | moves with them, by any affine map | grids differ; pixels are new ones, as those of a reduction; a map has no inverse |
-//! | spacing: the size of a pixel | kept if all that have one agree up to a millionth, wherever their pixels lie | grows and turns with them; that of levels with the distance of levels | spacings differ; pixels are new ones; a map makes pixels with oblique sides; levels are stacked |
-//! | printed: the size of a pixel in a print or a scan | as spacing | as spacing | as spacing |
-//! | nodata: the value of missing pixels | that of the first that has one, of the type of the result before others | kept | of masks; of samples of another type than the file that gave it |
-//! | colours: the table of indices | kept if all that have one agree | kept | values are computed, not picked |
-//! | alpha: what the last channel is | that of those with as many channels; of channels together that of the last | kept | a colour is multiplied by it; channels are new ones |
-//! | profile: the colours that channels stand for (ICC) | kept if all that have one agree, and their channels are the same of its colours; joined where channels are | kept, also by channels that are split | written while channels are its colours in their order, and alpha; of masks |
-//! | EXIF data | kept if all that have them agree | kept, but for what they say of positions of pixels, and an orientation that was not applied if rows and columns turn | they differ; pixels are new ones |
-//! | texts of people: title, author, description | kept if all that have them agree | kept | they differ; pixels are new ones |
-//! | tiles of the file | those of the first that has them | kept | |
-//! | names of channels | kept if all that have them agree; joined where channels are | kept | names differ; channels are new ones |
-//!
-//! Images without an attribute contradict none; one that has lost it makes others lose it, but for the value of missing
-//! pixels. Numbers, rows, columns and tables beside an image do not count. An operation says in [`Op::relation`] where
-//! the pixels of its result lie, and a function of several operations with [`Attributes::of_function`]. What is lost has
-//! its reason, which a warning gives for each file that is written; not for a profile of channels that are others.
+//! All rules are here; `docs/design/attributes.md` has them as a table. An operation says in [`Op::relation`] where the
+//! pixels of its result are in its inputs. A function of several operations says so with [`Attributes::of_function`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,13 +18,13 @@ use horus_base::lengths::PixelSize;
 use horus_base::position_map::{PositionMap, Relation};
 use horus_files::{Alpha, Exif, FileSpec, Georeference, Metadata, StoredScale, UnsupportedMetadata};
 
-/// All attributes of an image. Georeferences and what follows from them, and names, are known on the rank that read the
-/// files only, which writes files; sizes of pixels and alpha on all, as programs depend on them.
+/// Attributes of an image. Georeferences, values that depend on them, and names are known only on the rank that reads
+/// and writes the files. Pixel sizes and alpha are known on all ranks, because programs depend on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attributes {
     grid: Fact<OnGrid>,
     spacing: Fact<PixelSpacing>,
-    /// The distance of levels.
+    /// Distance of levels.
     levels: Fact<f64>,
     nodata: Fact<Nodata>,
     colours: Fact<Arc<FileColourTable>>,
@@ -48,28 +32,28 @@ pub(crate) struct Attributes {
     printed: Fact<PixelSpacing>,
     exif: Fact<ExifNote>,
     texts: Fact<Arc<[(String, String)]>>,
-    /// Names of channels; as many as channels, or none that are right.
+    /// Names of channels: one for each channel, or none.
     names: Fact<Arc<[String]>>,
-    /// What the last channel is as alpha, or the only one of those of a picture.
+    /// Kind of alpha of the last channel.
     alpha: Option<Alpha>,
     /// Rows and columns of the tiles of the file.
     tile: Option<(usize, usize)>,
-    /// Grids of several pictures were compared, or EXIF data or texts that are equal in these.
+    /// `true` if grids of several pictures were compared, or equal EXIF data or texts of several pictures.
     compared: bool,
 }
 
-/// An attribute.
+/// An attribute: unknown, known or lost.
 #[derive(Clone, Debug, Default)]
 enum Fact<T> {
-    /// No file said it.
+    /// No file contains it.
     #[default]
     Unknown,
     Known(T),
-    /// It was known of an input, and is not of the result.
+    /// An input has it, but the result does not.
     Lost(AttributeLoss),
 }
 
-/// The operation or function that lost an attribute, and the reason.
+/// Operation or function that lost an attribute, and the reason.
 #[derive(Clone, Copy, Debug)]
 struct AttributeLoss {
     by: &'static str,
@@ -78,74 +62,74 @@ struct AttributeLoss {
 
 #[derive(Clone, Copy, Debug)]
 enum LossReason {
-    /// Those of images together differ.
+    /// Attributes of combined images differ.
     Differ,
-    /// Pixels, channels or values are others than those of the input.
+    /// Pixels, channels or values differ from those of the input.
     Others,
-    /// Levels of several images follow each other.
+    /// Levels come from several images.
     Stacked,
-    /// Truth values stand for nothing else.
+    /// The result is a mask.
     Mask,
 }
 
-/// Pixels in the picture of a georeference.
+/// Position of an image's pixels in the picture of a georeference.
 #[derive(Clone, Debug)]
 struct OnGrid {
     of: Arc<Georeference>,
     placed: PositionMap,
 }
 
-/// Pixels in a picture whose pixels have this size.
+/// Position of an image's pixels in a picture with this pixel size.
 #[derive(Clone, Copy, Debug)]
 struct PixelSpacing {
     of: PixelSize,
     placed: PositionMap,
 }
 
-/// Pixels of a picture of which EXIF data were noted.
+/// EXIF data of a picture, and how an image's pixels relate to the picture.
 #[derive(Clone, Debug)]
 struct ExifNote {
     of: Arc<Exif>,
-    /// Pixels are elsewhere than in that picture.
+    /// Pixels have moved.
     moved: bool,
-    /// Rows are its rows, in their order, and columns its columns.
+    /// Rows and columns have the order and direction of the picture.
     upright: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Nodata {
-    /// In the words of the file.
+    /// Text of the value in the file.
     value: Arc<str>,
-    /// The type of the file.
+    /// Pixel type of the file.
     dtype: DType,
-    /// That of another image, whose missing pixels are no longer marked.
+    /// Value of another input, whose missing pixels are no longer marked.
     other: Option<Arc<str>>,
 }
 
 #[derive(Debug, PartialEq)]
 struct FileColourTable {
     colours: Vec<u16>,
-    /// The type of the indices.
+    /// Pixel type of the indices.
     dtype: DType,
 }
 
 #[derive(Debug, PartialEq)]
 struct FileColourProfile {
     icc: Arc<[u8]>,
-    /// The type of the file.
+    /// Pixel type of the file.
     dtype: DType,
 }
 
-/// Channels of the colours of a profile.
+/// Colours of an image's channels in a colour profile.
 #[derive(Clone, Debug)]
 struct ProfileChannels {
     of: Arc<FileColourProfile>,
-    /// The number of the colour of each channel, and none of alpha; that of the channel, if they are those of the file.
+    /// Index of each channel's colour, `None` for alpha. Without a list, channels have the order of the file.
     channels: Option<Arc<[Option<usize>]>>,
 }
 
 impl ProfileChannels {
-    /// Number of colours.
+    /// Number of colours of the profile.
     fn count(&self) -> usize {
         if self.of.icc.get(16..20) == Some(b"GRAY") { 1 } else { 3 }
     }
@@ -157,7 +141,7 @@ impl ProfileChannels {
         }
     }
 
-    /// With these colours of channels; unknown if these have none.
+    /// Assigns colours to channels; unknown if no channel has a colour.
     fn with(self, channels: Arc<[Option<usize>]>) -> Fact<ProfileChannels> {
         let any = channels.iter().any(Option::is_some);
         if any { Fact::Known(ProfileChannels { channels: Some(channels), ..self }) } else { Fact::Unknown }
@@ -187,7 +171,7 @@ impl<T: Clone> Fact<T> {
         if matches!(self, Fact::Unknown) { other } else { self }
     }
 
-    /// What becomes of it in a result; `None` is a loss for the reason.
+    /// Attribute of a result, computed by `next`; `None` means that it is lost.
     fn then(&self, lost: AttributeLoss, next: impl FnOnce(T) -> Option<Fact<T>>) -> Fact<T> {
         match self.clone() {
             Fact::Known(known) => next(known).unwrap_or(Fact::Lost(lost)),
@@ -195,7 +179,7 @@ impl<T: Clone> Fact<T> {
         }
     }
 
-    /// That of two images together.
+    /// Attribute of two images together.
     fn with(self, other: Fact<T>, by: &'static str, agree: impl FnOnce(&T, &T) -> bool) -> Fact<T> {
         match (self, other) {
             (lost @ Fact::Lost(_), _) | (_, lost @ Fact::Lost(_)) => lost,
@@ -226,7 +210,7 @@ impl PixelSpacing {
     fn agrees(&self, other: &PixelSpacing) -> bool {
         match (self.seen(), other.seen()) {
             (Some(a), Some(b)) => close(a.rows, b.rows) && close(a.columns, b.columns),
-            // Neither has any.
+            // Neither has a size.
             (None, None) => true,
             _ => false,
         }
@@ -234,7 +218,7 @@ impl PixelSpacing {
 }
 
 impl ExifNote {
-    /// That of pixels which lie in those at a place, if that is known.
+    /// EXIF data of a result whose pixels have this position, if it is known.
     fn seen(self, placed: Option<PositionMap>) -> ExifNote {
         let is_here = placed.is_some_and(|placed| placed.is_identity());
         let is_upright = |placed: PositionMap| {
@@ -245,7 +229,7 @@ impl ExifNote {
     }
 }
 
-/// Files round lengths.
+/// Returns `true` for equal lengths, up to the rounding of files.
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-6 * a.abs().max(b.abs())
 }
@@ -259,7 +243,7 @@ struct AppliedOperation<'a> {
 }
 
 impl Attributes {
-    /// Those of a picture; `None` if nothing is known of it.
+    /// Attributes of a picture; `None` if the file has none.
     pub(crate) fn of(said: Metadata, dtype: DType) -> Option<Arc<Attributes>> {
         if said == Metadata::default() {
             return None;
@@ -291,43 +275,43 @@ impl Attributes {
         Attributes { spacing, levels: Fact::of(pixel.and_then(|pixel| pixel.levels)), ..self }
     }
 
-    /// With another size of pixels.
+    /// Sets the pixel size.
     pub(crate) fn with_pixel(all: Option<&Arc<Attributes>>, pixel: Option<PixelSize>) -> Option<Arc<Attributes>> {
         let all = all.map(|all| (**all).clone());
         (all.is_some() || pixel.is_some()).then(|| Arc::new(all.unwrap_or_default().sized(pixel)))
     }
 
-    /// With names of channels.
+    /// Sets the names of channels.
     pub(crate) fn with_names(all: Option<&Arc<Attributes>>, names: Vec<String>) -> Option<Arc<Attributes>> {
         let names = Fact::of(if names.is_empty() { None } else { Some(names.into()) });
         let all = all.map(|all| (**all).clone()).unwrap_or_default();
         Some(Arc::new(Attributes { names, ..all }))
     }
 
-    /// With a last channel that is alpha, or is not.
+    /// Sets or removes the alpha of the last channel.
     pub(crate) fn with_alpha(all: Option<&Arc<Attributes>>, alpha: Option<Alpha>) -> Option<Arc<Attributes>> {
         let all = all.map(|all| (**all).clone());
         (all.is_some() || alpha.is_some()).then(|| Arc::new(Attributes { alpha, ..all.unwrap_or_default() }))
     }
 
-    /// What the last channel is as alpha.
+    /// Kind of alpha of the last channel.
     pub(crate) fn alpha(all: Option<&Arc<Attributes>>) -> Option<Alpha> {
         all?.alpha
     }
 
-    /// The names of channels, if they are known.
+    /// Names of channels, if they are known.
     pub(crate) fn names(all: Option<&Arc<Attributes>>) -> &[String] {
         all.and_then(|all| all.names.known()).map(|names| &**names).unwrap_or_default()
     }
 
-    /// The size of the pixels, if it is known.
+    /// Pixel size, if it is known.
     pub(crate) fn pixel(&self) -> Option<PixelSize> {
         let size = self.spacing.known()?.seen()?;
         Some(PixelSize { levels: self.levels.known().copied(), ..size })
     }
 
-    /// True if all that these, of a result, know of a place on the earth, as EXIF data or as texts is what is known of
-    /// `picture`.
+    /// Returns `true` if the georeference, EXIF data and texts of this result come unchanged from `picture`, as far as
+    /// they are known.
     pub(crate) fn follow(&self, picture: &Attributes) -> bool {
         fn one<T>(own: Option<&T>, of: Option<&T>, same: impl Fn(&T, &T) -> bool) -> bool {
             own.zip(of).is_none_or(|(own, of)| same(own, of))
@@ -338,7 +322,7 @@ impl Attributes {
             && one(self.texts.known(), picture.texts.known(), Arc::ptr_eq)
     }
 
-    /// Those of the same result of another picture, of which this is known.
+    /// Attributes of the same result of another picture with this metadata.
     pub(crate) fn of_another(&self, said: Metadata) -> Attributes {
         let grid = match (self.grid.clone(), said.reference.as_ref().and_then(Georeference::place)) {
             (Fact::Known(grid), Some(of)) => Fact::Known(OnGrid { of: Arc::new(of), ..grid }),
@@ -355,7 +339,7 @@ impl Attributes {
         Attributes { grid, exif, texts, ..self.clone() }
     }
 
-    /// Those of the result of an operation.
+    /// Attributes of the result of an operation.
     pub(crate) fn after(op: &Op, inputs: &[&Handle], shape: Shape, dtype: DType) -> Option<Arc<Attributes>> {
         if inputs.iter().all(|input| input.attributes.is_none()) {
             return None;
@@ -366,9 +350,9 @@ impl Attributes {
         all.map(|all| Arc::new(Attributes { alpha: alpha(op, inputs, shape), ..all }))
     }
 
-    /// Those of the result of a function that records several operations, or computes on the host, and says itself how
-    /// its result's pixels are related to those of its inputs: the attributes of place, and others that its operations
-    /// do not tell.
+    /// Attributes of the result of a function that records several operations, or computes on the host. `inputs` says
+    /// how the result's pixels relate to the inputs' pixels. The function sets the attributes of position, and those
+    /// that its operations leave unknown.
     pub(crate) fn of_function(
         by: &'static str,
         result: &Handle,
@@ -391,7 +375,7 @@ impl Attributes {
         }))
     }
 
-    /// Those of a value of a loop, from those before and after a step.
+    /// Attributes of a value of a loop, from those before and after an iteration.
     pub(crate) fn of_loop(before: &Handle, after: &Handle) -> Option<Arc<Attributes>> {
         let (shape, dtype) = (after.shape, after.dtype);
         let applied = AppliedOperation { by: "iterate", op: None, shape, dtype };
@@ -403,7 +387,7 @@ impl Attributes {
         Some(Arc::new(Attributes { colours, alpha: Attributes::alpha(after.attributes.as_ref()), ..all }))
     }
 
-    /// The pixels of smaller sizes of the values, of which samples of type `stored` are saved; on the rank that read
+    /// How to make smaller sizes of an image that is saved as samples of type `stored`. Called on the rank that read
     /// the picture.
     pub(crate) fn reduced(&self, stored: DType) -> SizeReduction {
         let nodata = self.nodata.known().filter(|nodata| nodata.dtype == stored);
@@ -415,8 +399,8 @@ impl Attributes {
         }
     }
 
-    /// Lets the file at a path say what is known of an image beside its pixels, as far as it can: on the rank that
-    /// writes it, and last. Returns warnings of what it does not say, and the images that it was computed from did.
+    /// Writes attributes to the description of a file, as far as its format supports them. Called last, on the rank
+    /// that writes the file. Returns a warning for each attribute that an input had and the file does not have.
     pub(crate) fn describe(all: Option<&Arc<Attributes>>, draft: &mut FileSpec, path: &Path) -> Vec<String> {
         let (mut untold, mut place) = (Vec::new(), Georeference::default());
         if let Some(all) = all {
@@ -435,7 +419,7 @@ impl Attributes {
             all.lost(draft.stored().0.depth, &mut untold);
         }
         if draft.has_nodata() {
-            // The program says which pixels are missing.
+            // The program sets the value of missing pixels.
             untold.retain(|(what, _)| *what != UnsupportedMetadata::Nodata);
         }
         draft.metadata.reference = Some(place.clone());
@@ -450,7 +434,7 @@ impl Attributes {
         Attributes::warnings(untold, lacking, path).chain(unmarked).collect()
     }
 
-    /// Warnings of what a store at a path does not say, which has sizes of pixels and names of channels only.
+    /// Warnings for attributes that a store at a path does not have: it has only pixel sizes and names of channels.
     pub(crate) fn untold_by_store(&self, depth: usize, path: &Path) -> Vec<String> {
         let mut untold = Vec::new();
         self.lost(depth, &mut untold);
@@ -490,7 +474,7 @@ impl Attributes {
         })
     }
 
-    /// The place and the meaning of stored values; and why a file of such samples does not say it.
+    /// Georeference of stored values; adds to `untold` what samples of this type cannot have, with the reason.
     fn place(&self, draft: &FileSpec, untold: &mut Vec<(UnsupportedMetadata, String)>) -> Georeference {
         let (_, stored) = draft.stored();
         let scaled = draft.scale != StoredScale::Not;
@@ -512,13 +496,13 @@ impl Attributes {
         place.unwrap_or_default().with_values(nodata, colours)
     }
 
-    /// The colour profile of stored values; and why a file of such samples does not have it.
+    /// Colour profile of stored values; adds to `untold` why samples of this type cannot have it.
     fn profile(&self, draft: &FileSpec, untold: &mut Vec<(UnsupportedMetadata, String)>) -> Option<Arc<[u8]>> {
         let coloured = self.profile.known()?;
         let colours: Vec<usize> = (0..draft.stored().0.channels).filter_map(|c| coloured.colour(c)).collect();
         let firsts = (0..coloured.count()).map(Some).eq((0..coloured.count()).map(|c| coloured.colour(c)));
         if !firsts || colours.len() != coloured.count() {
-            // Other channels have, of course, other colours.
+            // Channels other than the profile's have no profile; this needs no warning.
             return None;
         }
         let profile = &coloured.of;
@@ -529,7 +513,7 @@ impl Attributes {
         None
     }
 
-    /// The reasons of losses.
+    /// Adds the reasons of losses to `untold`.
     fn lost(&self, depth: usize, untold: &mut Vec<(UnsupportedMetadata, String)>) {
         if self.spacing.known().is_some_and(|spacing| spacing.seen().is_none()) {
             untold.push((UnsupportedMetadata::PixelSize, "a map made pixels with oblique sides".into()));
@@ -557,7 +541,7 @@ impl Attributes {
         if depth > 1 && self.spacing.known().is_some() {
             tell(UnsupportedMetadata::Levels, self.levels.lost(), "with levels of different distances", pixels);
         }
-        // Other channels have, of course, other colours.
+        // Channels other than the profile's have no profile; this needs no warning.
         let differ = self.profile.lost().filter(|lost| matches!(lost.why, LossReason::Differ));
         tell(UnsupportedMetadata::Profile, differ, "with different colour profiles", "");
         tell(UnsupportedMetadata::Printed, self.printed.lost(), "of different resolutions", pixels);
@@ -573,8 +557,8 @@ impl Attributes {
 }
 
 impl AppliedOperation<'_> {
-    /// The attributes of the result, from those of the inputs and how its pixels are related to theirs; `None` if
-    /// nothing is known.
+    /// Attributes of the result, from those of the inputs and the relation of its pixels to theirs; `None` if none is
+    /// known.
     fn of_all(&self, inputs: &[&Handle], relations: &[Relation]) -> Option<Attributes> {
         let mut all: Option<Attributes> = None;
         for (input, relation) in inputs.iter().zip(relations) {
@@ -601,7 +585,7 @@ impl AppliedOperation<'_> {
         all
     }
 
-    /// The colours of channels that are put together.
+    /// Colours of channels that are joined.
     fn joined(&self, inputs: &[&Handle]) -> Fact<ProfileChannels> {
         let (mut profile, mut channels) = (Fact::Unknown, Vec::new());
         for input in inputs {
@@ -614,7 +598,7 @@ impl AppliedOperation<'_> {
             .then(AttributeLoss { by: self.by, why: LossReason::Others }, |profile| Some(profile.with(channels.into())))
     }
 
-    /// The attributes of the result, if it is computed from one image.
+    /// Attributes of a result that is computed from one image.
     fn of_one(&self, of: &Attributes, from: Shape, relation: Relation) -> Attributes {
         let lost = |why| AttributeLoss { by: self.by, why };
         let others = lost(LossReason::Others);
@@ -623,7 +607,7 @@ impl AppliedOperation<'_> {
             Relation::Across(_) | Relation::Elsewhere | Relation::Broadcast => (None, None),
         };
         let names = match self.op {
-            // One that is repeated has no name beside others.
+            // A repeated channel has no name of its own.
             Some(Op::Planes(_)) if from.channels == 1 && self.shape.channels > 1 => Fact::Unknown,
             Some(Op::Planes(map)) if from.channels != self.shape.channels || map.channel.is_some() => {
                 of.names.then(others, |names| {
@@ -645,7 +629,7 @@ impl AppliedOperation<'_> {
             levels: of.levels.then(
                 lost(if placed.is_some() { LossReason::Stacked } else { LossReason::Others }),
                 |side| {
-                    // Of one level that is repeated there is no distance.
+                    // A repeated level has no distance to itself.
                     levels.map(|step| if step == 0.0 { Fact::Unknown } else { Fact::Known(side * step) })
                 },
             ),
@@ -675,7 +659,7 @@ impl AppliedOperation<'_> {
             compared: of.compared,
         };
         match relation {
-            // Grids are those of planes.
+            // Grids belong to planes.
             Relation::Across(map) if of.levels.known().is_some() => match of.pixel().map(|size| size.across(map)) {
                 Some(Some(size)) => all.sized(Some(size)),
                 _ => all,
@@ -684,12 +668,12 @@ impl AppliedOperation<'_> {
         }
     }
 
-    /// The attributes of a result, from those that it has of one image and of the images before.
+    /// Combines the attributes that a result inherits from several images.
     fn together(&self, all: Attributes, one: Attributes) -> Attributes {
         let by = self.by;
         let pictures = all.grid.known().zip(one.grid.known());
         let compared = all.compared || one.compared || pictures.is_some_and(|(a, b)| !Arc::ptr_eq(&a.of, &b.of));
-        // Those of other pictures differ too, if these do.
+        // If these differ, they differ for other pictures, too.
         let noted = all.exif.known().zip(one.exif.known());
         let compared = compared || noted.is_some_and(|(a, b)| !Arc::ptr_eq(&a.of, &b.of) && a.of == b.of);
         let texts = all.texts.known().zip(one.texts.known());
@@ -721,7 +705,7 @@ impl AppliedOperation<'_> {
             exif,
             texts: all.texts.with(one.texts, by, |a, b| a == b),
             names: match (all.names, one.names) {
-                // Channels without names contradict none.
+                // Channels without names contradict no other names.
                 (Fact::Known(a), Fact::Known(b)) if a.len() == b.len() && b.iter().all(String::is_empty) => {
                     Fact::Known(a)
                 }
@@ -736,7 +720,7 @@ impl AppliedOperation<'_> {
         }
     }
 
-    /// Of two values of missing pixels that of the first image, or of the one that has the result's type.
+    /// Selects the missing value of the first image, or of the image that has the result's type.
     fn first(&self, a: Nodata, b: Nodata) -> Nodata {
         let same = a.value.trim() == b.value.trim();
         let (first, other) = if a.dtype != self.dtype && b.dtype == self.dtype { (b, a) } else { (a, b) };
@@ -745,8 +729,8 @@ impl AppliedOperation<'_> {
     }
 }
 
-/// What the last channel of a result is as alpha: that of inputs of as many channels, or the last of those that are put
-/// together.
+/// Kind of alpha of a result's last channel: from inputs with as many channels, or from the last of the inputs that are
+/// joined.
 fn alpha(op: &Op, inputs: &[&Handle], to: Shape) -> Option<Alpha> {
     let of = |input: &Handle| Attributes::alpha(input.attributes.as_ref());
     match (op, inputs) {
@@ -755,7 +739,7 @@ fn alpha(op: &Op, inputs: &[&Handle], to: Shape) -> Option<Alpha> {
         }
         (Op::Planes(map), [input]) => {
             let from = input.shape.channels;
-            // One that is repeated is a factor of colours.
+            // A repeated channel is a factor of colours.
             let last = map.at(to.channels - 1).is_some_and(|plane| plane % from == from - 1);
             of(input).filter(|_| last && (from > 1 || to.channels == 1))
         }
@@ -764,14 +748,14 @@ fn alpha(op: &Op, inputs: &[&Handle], to: Shape) -> Option<Alpha> {
             match to.channels {
                 // A colour times alpha is a colour.
                 1 => alike.next()?.filter(|first| alike.all(|other| other == Some(*first))),
-                // An input without may be a number or a channel that is repeated.
+                // An input without alpha may be a number or a repeated channel.
                 _ => alike.flatten().next(),
             }
         }
     }
 }
 
-/// True if an operation picks pixels of its inputs, and changes no value, apart from a constant beyond the border.
+/// Returns `true` if an operation only moves pixels: it changes no value, except for constants beyond the border.
 fn picks(op: &Op) -> bool {
     match op {
         Op::Planes(_) | Op::Flip(_) | Op::Warp(_, Interpolation::Nearest, _) => true,
@@ -780,15 +764,15 @@ fn picks(op: &Op) -> bool {
     }
 }
 
-/// Pixels of smaller sizes of an image.
+/// How smaller sizes of an image are made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum SizeReduction {
-    /// Means of its pixels.
+    /// Means of pixels.
     Means,
-    /// Means of those that are not this value, which stands for missing ones.
+    /// Means of the pixels that differ from this value of missing pixels.
     MeansBut(f64),
-    /// The most frequent, of values that have no means.
+    /// Most frequent value, for values that have no means.
     Mode,
-    /// The first of four.
+    /// First of four pixels.
     Nearest,
 }

@@ -1,9 +1,9 @@
-//! Blocks of planes and the ranks that compute them, and the pixels that ranks exchange for them.
+//! Blocks of planes, the ranks that compute them, and the pixels that ranks exchange for them.
 //!
-//! A map of blocks gives each block of a plane to a rank, or to none: land. Adjacent blocks of a
-//! rank are computed together, as few *rectangles*; strips are the map of one block for each rank.
-//! Held and needed pixels are lists of rectangles, equal on all ranks, so that each rank
-//! derives its messages, one for each pair of ranks, and the places of pixels in them.
+//! A map of blocks gives each block of a plane to a rank, or to none (land). A rank joins adjacent blocks to few
+//! *rectangles*. Strips are a map with one block for each rank. All ranks have the same lists of the rectangles that
+//! each rank has and needs, so each derives its messages from them: one for each other rank. The design is in
+//! `docs/design/loops.md`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,14 +38,12 @@ pub struct BlockMap {
 }
 
 impl BlockMap {
-    /// Divides planes of `plane` rows and columns into blocks of `block` rows and columns, those at
-    /// the far edges smaller. `ranks` gives the rank of each block, row by row; `None` is a block
-    /// that need not be computed: land. `horus-partition` makes such maps from masks; a rank with
-    /// several of its parts gets as many times the work.
+    /// Divides planes of `plane` rows and columns into blocks of `block` rows and columns; blocks at the far edges are
+    /// smaller. `ranks` gives the rank of each block, row by row. A block with `None` (land) need not be computed.
+    /// `horus-partition` makes such maps from masks. A rank with several of its parts gets as many times the work.
     ///
     /// # Errors
-    /// [`Error::Config`] if an extent is 0, there is not one entry for each block, or no block has a
-    /// rank.
+    /// [`Error::Config`] if an axis has length 0, there is not one entry for each block, or no block has a rank.
     pub fn new(
         plane: (usize, usize),
         block: (usize, usize),
@@ -67,8 +65,8 @@ impl BlockMap {
         Ok(map)
     }
 
-    /// Ranks exchange pixels once in so many steps, 1 by default: fewer messages, each of more pixels, which are
-    /// computed on more than one rank. For slow links.
+    /// Makes ranks exchange pixels only once in `steps` iterations (default: 1). Messages are fewer and longer, and the
+    /// pixels near edges are computed on more than one rank. This is for slow networks.
     ///
     /// # Errors
     /// [`Error::Config`] if `steps` is 0.
@@ -79,20 +77,20 @@ impl BlockMap {
         Ok(BlockMap { steps, ..self })
     }
 
-    /// Loops go on without waiting for messages, each step with the pixels that other ranks sent `age` exchanges
-    /// before (chaotic relaxation): a rank waits only for messages that take longer. Blocks of a rank are
-    /// computed one after the other, in place, row by row, and not joined; between exchanges
-    /// ([`BlockMap::exchanging_every`]) pixels of other ranks stay as they are.
+    /// Lets loops continue without waiting for messages (chaotic relaxation). Each iteration uses the pixels that other
+    /// ranks sent `age` exchanges before; a rank waits only for messages that take longer. A rank computes its blocks
+    /// one after the other, in place, row by row, and does not join them. Between exchanges
+    /// ([`BlockMap::exchanging_every`]) the pixels of other ranks stay as they are.
     ///
-    /// **Results have other bits** than in order, which depend on the map, but not on links or on what happens to have
-    /// arrived: they are the same in each run. A loop is refused unless its step shows that it
-    /// converges from any start: as a filter of which the absolute taps sum to less than 1, or to 1 beside a
-    /// constant border. At steps whose change is measured, or after which the state is watched, all ranks
-    /// meet, and go on with new pixels. What is not computed in blocks is computed in order.
+    /// **Results have other bits** than a loop in order. The bits depend on the map, but not on the network or on the
+    /// order in which messages arrive: they are the same in each run. A loop is refused unless its step shows that it
+    /// converges from any start. A filter does if its absolute taps sum to less than 1, or to 1 with a constant border.
+    /// When the change is measured, or the state is watched, all ranks synchronise and continue with new pixels. Values
+    /// that are not computed in blocks are computed in order.
     ///
-    /// The variants of Venkatasubramanian (MSc thesis, chapter 5) with a factor `k`, of one block a rank:
-    /// *Async 0* is `relaxed(1)`, *Async 1* `relaxed(k)`, *Async 2* `relaxed(0)` that exchanges every `k` steps;
-    /// *Async 3* is *Async 1* with several blocks a rank.
+    /// The variants of Venkatasubramanian (MSc thesis, chapter 5) with a factor `k`, with one block per rank: *Async 0*
+    /// is `relaxed(1)`, *Async 1* is `relaxed(k)`, *Async 2* is `relaxed(0)` that exchanges every `k` iterations.
+    /// *Async 3* is *Async 1* with several blocks per rank.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -114,12 +112,12 @@ impl BlockMap {
         (self.plane.0.div_ceil(self.block.0), self.plane.1.div_ceil(self.block.1))
     }
 
-    /// Steps between exchanges.
+    /// Iterations between exchanges.
     pub(crate) fn steps(&self) -> usize {
         self.steps
     }
 
-    /// Exchanges by which pixels of other ranks are old, if loops are relaxed.
+    /// Age of other ranks' pixels in exchanges, if loops are relaxed.
     pub(crate) fn age(&self) -> Option<usize> {
         self.age
     }
@@ -134,14 +132,14 @@ impl BlockMap {
         &self.ranks
     }
 
-    /// The numbers of the blocks that a rectangle contains.
+    /// Indices of the blocks that a rectangle contains.
     pub(crate) fn blocks_in(&self, Rect { rows, columns }: Rect) -> impl Iterator<Item = usize> {
         let line = |w: Window, block: usize| w.start.unsigned_abs() / block..w.end.unsigned_abs().div_ceil(block);
         let (columns, across) = (line(columns, self.block.1), self.counts().1);
         line(rows, self.block.0).flat_map(move |y| columns.clone().map(move |x| y * across + x))
     }
 
-    /// The largest number of a rank.
+    /// Largest rank.
     pub(crate) fn last_rank(&self) -> usize {
         self.ranks.iter().flatten().copied().max().unwrap_or(0)
     }
@@ -151,13 +149,12 @@ impl BlockMap {
         self.plane
     }
 
-    /// True for an image with the extent of the planes.
+    /// Returns `true` for an image with the rows and columns of the planes.
     pub(crate) fn divides(&self, shape: Shape) -> bool {
         (shape.height, shape.width) == self.plane
     }
 
-    /// The blocks that have no rank, distributed evenly over `ranks` ranks; `None` if there is
-    /// no such block.
+    /// Map of the blocks that have no rank, distributed evenly over `ranks` ranks; `None` if there is no such block.
     pub(crate) fn left_out(&self, ranks: usize) -> Option<BlockMap> {
         let mut next = 0;
         let turned = self.ranks.iter().map(|rank| {
@@ -169,8 +166,8 @@ impl BlockMap {
         (next > 0).then_some(BlockMap { ranks, steps: 1, age: None, ..*self })
     }
 
-    /// The rectangles of all ranks, and the rank of each: runs of adjacent blocks of a rank, joined
-    /// with equal runs below; of relaxed loops, the blocks.
+    /// Rectangles of all ranks, each with its rank: runs of adjacent blocks of a rank, joined with equal runs below.
+    /// For relaxed loops these are the blocks.
     pub(crate) fn rectangles(&self) -> Vec<(usize, Rect)> {
         let ((down, across), (rows, columns)) = (self.counts(), self.block);
         let line = |from: usize, to: usize, extent: usize, n: usize| {
@@ -212,8 +209,8 @@ impl fmt::Display for BlockMap {
     }
 }
 
-/// True, for rows and for columns, if the operations on images of a plane commute with turning all
-/// images along them, as on a ring: filters read periodically, and no coordinates.
+/// Returns `true`, for rows and for columns, if the program commutes with a cyclic shift of all its images along that
+/// axis: filters wrap around, and no operation uses coordinates.
 pub(crate) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
     let around = |reach: Reach, border: Border| {
         let wraps = border == Border::Wrap;
@@ -234,7 +231,7 @@ pub(crate) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
                 let still = Affine { x0: 0, y0: 0, ..*map } == Affine::IDENTITY;
                 let ring =
                     |at: i64| *edge == WarpEdge::Border(Border::Wrap) || (at == 0 && *how == Interpolation::Nearest);
-                // A translation, or one row or column repeated.
+                // A translation, or one repeated row or column.
                 let rows = still && ring(y0) && from.height == node.shape.height;
                 let columns = still && ring(x0) && from.width == node.shape.width;
                 let (row, column) = (from.height == 1 && yy == 0, from.width == 1 && xx == 0);
@@ -242,7 +239,8 @@ pub(crate) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
                 [rows || (row && apart), columns || (column && apart)]
             }
             Op::Whole(operation) => {
-                // In the second row and column: what reads up to a pixel reads more than it there.
+                // Tests a pixel in the second row and column: an operation that reads all pixels before it reads more
+                // than one there.
                 let [y, x] = [node.shape.height, node.shape.width].map(|n| n.min(2).saturating_sub(1));
                 let pixel = Rect::at(y, x, 1, 1);
                 let apart = |(k, input): (usize, &NodeId)| {
@@ -258,21 +256,20 @@ pub(crate) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
     all
 }
 
-/// A rectangle of an image that a rank holds, or needs, in one of its buffers.
+/// A rectangle of an image, in a buffer of the rank that has it or needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RankRect {
-    /// `None`: all ranks hold it.
+    /// Rank; `None` for an image that all ranks have.
     pub(crate) rank: Option<usize>,
     pub(crate) image: usize,
     pub(crate) rect: Rect,
     pub(crate) buffer: usize,
-    /// The buffer's coordinates minus the image's.
+    /// Coordinates in the buffer minus coordinates in the image: the cyclic shift.
     pub(crate) turn: [isize; 2],
 }
 
 impl RankRect {
-    /// The rectangle needed by a program in turned coordinates, of an image of shape `of`: parts of
-    /// the image.
+    /// Rectangles of an image of shape `of` that a program in shifted coordinates reads as this rectangle.
     pub(crate) fn turned(self, turn: [isize; 2], of: Shape) -> Vec<RankRect> {
         let line = |w: Window, turn: isize, n: usize| {
             let n = n.cast_signed();
@@ -304,19 +301,20 @@ pub(crate) fn moved(Rect { rows, columns }: Rect, [y, x]: [isize; 2]) -> Rect {
 /// A buffer, and a rectangle in its coordinates.
 pub(crate) type BufferRect = (usize, Rect);
 
-/// The copies and messages of one rank, between lists of what ranks hold and need.
+/// Copies and messages of one rank that bring each rank the pixels it needs.
 #[derive(Debug, Default)]
 pub(crate) struct BlockRoutes {
-    /// From what is held here into what is needed here.
+    /// Copies within this rank: source and target.
     pub(crate) local: Vec<(BufferRect, BufferRect)>,
-    /// The contents of the message to each rank, in order.
+    /// Contents of the message to each rank, in order.
     pub(crate) sent: BTreeMap<usize, Vec<BufferRect>>,
-    /// The contents of the message of each rank, in order.
+    /// Contents of the message from each rank, in order.
     pub(crate) received: BTreeMap<usize, Vec<BufferRect>>,
 }
 
 impl BlockRoutes {
-    /// Those of rank `rank`. What ranks hold of an image does not overlap, but for what all hold.
+    /// Routes of rank `rank`. The rectangles of an image in `held` do not overlap, except for images that all ranks
+    /// have.
     pub(crate) fn of(rank: usize, held: &[RankRect], needed: &[RankRect]) -> BlockRoutes {
         let mut routes = BlockRoutes::default();
         for need in needed {
@@ -340,12 +338,12 @@ impl BlockRoutes {
     }
 }
 
-/// The pixels in both rectangles.
+/// Intersection of two rectangles.
 pub(crate) fn both(a: Rect, b: Rect) -> Rect {
     Rect { rows: a.rows.intersect(b.rows), columns: a.columns.intersect(b.columns) }
 }
 
-/// A buffer of pixels: a rectangle of all planes of an image, rows without gaps.
+/// A buffer with a rectangle of all planes of an image, rows without gaps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferExtent {
     pub(crate) rect: Rect,
@@ -360,14 +358,14 @@ impl BufferExtent {
         rect.area() * self.planes * self.element
     }
 
-    /// Start of a rectangle in each plane, and the distance between rows.
+    /// Byte at which a rectangle starts in a plane, and distance between rows.
     fn start(&self, part: Rect, plane: usize) -> (usize, usize) {
         let [top, left] = part.seen_from(self.rect).corner().map(isize::unsigned_abs);
         let (rows, columns) = (self.rect.rows.len(), self.rect.columns.len());
         (((plane * rows + top) * columns + left) * self.element, columns * self.element)
     }
 
-    /// The copies of a rectangle to one of the same size in another buffer of the same image.
+    /// Copies of a rectangle to one of the same size in another buffer of the same image.
     pub(crate) fn pieces(&self, part: Rect, (to, there): (BufferExtent, Rect)) -> impl Iterator<Item = StridedCopy> {
         (0..self.planes).map(move |plane| {
             let ((from, from_stride), (to, to_stride)) = (self.start(part, plane), to.start(there, plane));
@@ -376,7 +374,7 @@ impl BufferExtent {
         })
     }
 
-    /// The copies of a rectangle to a message, from byte `at` on.
+    /// Copies of a rectangle to a message, from byte `at` on.
     pub(crate) fn packed(&self, part: Rect, at: usize) -> impl Iterator<Item = StridedCopy> {
         let message = BufferExtent { rect: part, ..*self };
         self.pieces(part, (message, part)).map(move |piece| StridedCopy { to: piece.to + at, ..piece })
@@ -423,8 +421,7 @@ mod tests {
         assert!(map((4, 4), (4, 4), "0").exchanging_every(0).unwrap_err().to_string().contains("every 0 steps"));
     }
 
-    /// Every pair of ranks agrees on its message, and every needed pixel arrives once, on a ring of
-    /// columns.
+    /// Every pair of ranks agrees on its message, and every needed pixel arrives once, with periodic columns.
     #[test]
     fn routes_bring_each_needed_pixel_once() {
         let map = map((8, 12), (3, 2), "001122 0.1133 44.333");
@@ -437,14 +434,14 @@ mod tests {
             turn: [0; 2],
         };
         let held: Vec<RankRect> = rects.iter().enumerate().map(at).collect();
-        // Coordinates in which the rectangle is in the middle.
+        // Coordinates with the rectangle in the middle.
         let turns: Vec<isize> = held.iter().map(|at| 6 - (at.rect.columns.start + at.rect.columns.end) / 2).collect();
         let grown = |r: Rect| Rect { rows: r.rows.grown(4, 4).clipped(8), columns: r.columns.grown(3, 3).clipped(12) };
         let wanted: Vec<Rect> = held.iter().map(|at| grown(moved(at.rect, [0, turns[at.buffer]]))).collect();
         let parts = |at: &RankRect| RankRect { rect: wanted[at.buffer], ..*at }.turned([0, turns[at.buffer]], of);
         let needed: Vec<RankRect> = held.iter().flat_map(parts).collect();
         let routes: Vec<BlockRoutes> = (0..5).map(|rank| BlockRoutes::of(rank, &held, &needed)).collect();
-        // By definition: the pixels at which turned columns begin again at the edge.
+        // Expected: pixels at shifted columns, which wrap around at the edge.
         let mut times: Vec<HashMap<[isize; 2], usize>> = vec![HashMap::new(); held.len()];
         let mut arrive = |(n, there): BufferRect, (h, here): BufferRect| {
             assert!(wanted[n].covers(there) && held[h].rect.covers(here) && there.area() == here.area());

@@ -1,4 +1,4 @@
-//! The opening of a session.
+//! Opens sessions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
@@ -26,13 +26,13 @@ use crate::settings::{Ranks, Stencil, StepsPerLaunch};
 
 /// Origin of a session's device.
 pub(crate) enum DeviceOrigin {
-    /// Given devices: one, or several lanes.
+    /// Given devices: one, or several of this process.
     Devices(Vec<Arc<dyn Device>>),
-    /// Chosen at the first evaluation; images stay in host memory until then.
+    /// A device that is chosen at the first evaluation; images stay in host memory until then.
     Later(DeferredDevice, Arc<Pool>),
 }
 
-/// A [`Session`] to be opened, and its settings.
+/// Settings of a [`Session`] to be opened.
 #[must_use]
 pub struct SessionBuilder {
     from: DeviceOrigin,
@@ -45,7 +45,7 @@ impl SessionBuilder {
         SessionBuilder { from, comm: Arc::new(SingleRankComm), settings: Settings::default() }
     }
 
-    /// Runs on the ranks of `comm` (default: alone).
+    /// Runs on the ranks of `comm` (default: one rank).
     pub fn communicator(mut self, comm: Arc<dyn Communicator>) -> Self {
         self.comm = comm;
         self
@@ -53,14 +53,14 @@ impl SessionBuilder {
 
     session_settings!();
 
-    /// Sets all of these.
+    /// Sets all settings.
     #[doc(hidden)]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Opens the session. Collective: all ranks open one together, and their devices are connected.
+    /// Opens the session and connects the devices. Collective: all ranks open one together.
     ///
     /// # Errors
     /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses
@@ -85,7 +85,7 @@ impl SessionBuilder {
             if let Some(turns) = comm.communication_order() {
                 turns.wait();
             }
-            // Before any other exchange: another rank may be making another call, or exiting.
+            // This is the first exchange, because another rank may be making another call, or exiting.
             guarded(&*comm, "opening a session", || agree_on(&*comm, "opening a session"))?;
         }
         agree(&*comm, &mut settings)?;
@@ -159,7 +159,7 @@ impl SessionBuilder {
     }
 }
 
-/// Replaces requests that are not those of all ranks by the default: ranks must make the same plan.
+/// Replaces settings that differ between ranks by the default, because ranks must make the same plan.
 fn agree(comm: &dyn Communicator, settings: &mut Settings) -> Result<()> {
     let alike = |mine: u64| -> Result<bool> {
         let all = comm.gather(mine).map_err(|e| e.during(comm.rank(), "opening a session"))?;

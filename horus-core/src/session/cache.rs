@@ -1,13 +1,8 @@
-//! Plan cache: a program that runs again, on other images of the same kind and in the same places,
-//! is not planned again.
+//! Cache of plans.
 //!
-//! A session keeps its last plans (`session/cache.rs`). A program that is recorded again, of the
-//! same operations over images of the same kind in the same places, reuses the previous plan: a
-//! frame of a series is planned once, and so is a function that is called from several lines. `session/engine/replay.rs` goes further for a
-//! series whose operation does the same to each picture (`Series::recorded_once`), and for
-//! functions of arrays in Python (`jit`): the program is recorded once, and its plan runs on other
-//! pixels in the place of its inputs. A replay is refused where other images of the program are no
-//! longer where they were; then the program is recorded again.
+//! A session keeps its last plans. A program with the same operations, over images of the same shapes, types and
+//! states, reuses the plan of the earlier program: a series is planned once, and a function that is called from several
+//! lines is planned once. The design is in `docs/design/replay.md`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -25,25 +20,25 @@ use crate::plan::state::ImageState;
 use crate::plan::{Mappable, Plan, ResultDelivery};
 use crate::shape::Shape;
 
-/// Maximum number of cached plans; the least recently used is dropped first.
+/// Maximum number of cached plans; the least recently used plan is dropped first.
 const MOST: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 /// Maximum number of nodes of all cached programs.
 const MOST_NODES: usize = 1 << 14;
 
-/// Everything that determines a plan, besides the settings of its session.
+/// Everything that determines a plan, apart from the settings of its session.
 #[derive(Debug, Default)]
 pub(crate) struct PlanRequest {
     /// The program as recorded.
     pub(crate) graph: Graph<Op>,
-    /// Deliveries of its roots.
+    /// Deliveries of the program's roots.
     pub(crate) wants: Vec<ResultDelivery>,
-    /// Its source images, their states, and a flag for those unreferenced afterwards.
+    /// Source images of the program, their states, and `true` for an image that nothing references afterwards.
     pub(crate) sources: Vec<(ValueId, Option<ImageState>, bool)>,
     /// Host memory that launches may use.
     pub(crate) mappable: Mappable,
-    /// The other images on the device, if its memory is limited and may not hold all.
+    /// Other images on the device, if its memory is limited and may not hold all images.
     pub(crate) others: Vec<ResidentImage>,
-    /// The number of ranks, or lanes, among which each source is divided.
+    /// Number of ranks or devices over which each source is divided.
     pub(crate) laid: Vec<usize>,
 }
 
@@ -54,34 +49,34 @@ pub(crate) struct ResidentImage {
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
     pub(crate) state: ImageState,
-    /// The number of ranks, or lanes, among which it is divided.
+    /// Number of ranks or devices over which the image is divided.
     pub(crate) laid: usize,
 }
 
 impl ResidentImage {
-    /// Total bytes of several.
+    /// Total bytes of several images.
     pub(crate) fn bytes_of(all: &[ResidentImage]) -> usize {
         all.iter().map(ResidentImage::bytes).sum()
     }
 
-    /// Total bytes.
+    /// Total bytes of the image.
     pub(crate) fn bytes(&self) -> usize {
         self.shape.len() * self.dtype.size()
     }
 }
 
-/// Equal for programs that lead to the same plan, and rarely for others.
+/// Hash of a program: equal for programs that lead to the same plan, rarely equal for others.
 pub(crate) fn digest(graph: &Graph<Op>) -> u64 {
     let mut digest = Digest::default();
     for node in &graph.nodes {
-        // A processor computes the digests of several nodes side by side.
+        // Separate digests let a processor compute those of several nodes in parallel.
         let mut own = Digest::default();
         match &node.op {
-            Op::Source(_) => {} // any image of its kind
+            Op::Source(_) => {} // any image of its shape and type
             op => op.hash(&mut own),
         }
         node.inputs.iter().for_each(|input| own.word(input.0 as u64));
-        // The types of others, and all but their rows and columns, follow from what they are computed of.
+        // The pixel type, levels and channels of any other node follow from its inputs.
         if node.inputs.is_empty() {
             (node.shape, node.dtype).hash(&mut own);
         } else {
@@ -102,7 +97,7 @@ impl PlanRequest {
         self.graph.nodes.iter().map(|n| n.shape.len() * n.dtype.size()).sum()
     }
 
-    /// The images and calls here in the places of those of `known`, if both lead to the same plan.
+    /// Images and calls of this request that replace those of `known`; `None` unless both lead to the same plan.
     fn names(&self, known: &PlanRequest) -> Option<ProgramRenames> {
         let states = |r: &PlanRequest| r.sources.iter().map(|&(_, state, gone)| (state, gone)).collect::<Vec<_>>();
         let others = |o: &ResidentImage| (o.shape, o.dtype, o.state, o.laid);
@@ -139,26 +134,26 @@ impl PlanRequest {
 
 type ValueRenames = HashMap<ValueId, ValueId, BuildHasherDefault<Digest>>;
 
-/// The images and calls of one program in the places of those of another.
+/// Images and calls of a cached program, with their replacements in a new program.
 #[derive(Default)]
 struct ProgramRenames {
     images: ValueRenames,
-    /// The images of the other program for those of this one.
+    /// Images of the cached program, by image of the new program.
     back: ValueRenames,
-    /// Few: as many as lines of the program.
+    /// A short list: one pair for each line of the program.
     calls: Vec<(RecordedCall, RecordedCall)>,
 }
 
 impl ProgramRenames {
-    /// Notes an image in the place of another; `false` if either has another counterpart.
+    /// Adds a pair of images; returns `false` if either image has another counterpart.
     fn image(&mut self, before: ValueId, now: ValueId) -> bool {
         *self.images.entry(before).or_insert(now) == now && *self.back.entry(now).or_insert(before) == before
     }
 
-    /// Notes a call in the place of another; `false` if that has another counterpart: a plan has no
-    /// more calls than the program that it was made for.
+    /// Adds a pair of calls; returns `false` if `before` has another counterpart, because a plan has no more calls than
+    /// the program that it was made for.
     fn call(&mut self, before: RecordedCall, now: RecordedCall) -> bool {
-        // Most often that of a line shortly before, of a loop or a function.
+        // The pair is usually recent, from a line of the same loop or function.
         match self.calls.iter().rev().find(|(a, _)| *a == before) {
             Some((_, b)) => *b == now,
             None => {
@@ -174,7 +169,7 @@ impl ProgramRenames {
 pub(crate) struct CachedPlan {
     pub(crate) plan: Plan,
     pub(crate) batches: Batches,
-    /// That of the program, once it has been kept.
+    /// Digest of the program, once the plan has been cached.
     pub(crate) digest: Option<u64>,
 }
 
@@ -184,22 +179,22 @@ impl From<Plan> for CachedPlan {
     }
 }
 
-/// Plans with their requests, the most recently used last: not an `LruCache`, as several may have one digest, and there are
-/// two limits.
+/// Plans with their requests, the most recently used last. It is not an `LruCache`, because several plans may share a
+/// digest, and there are two limits.
 #[derive(Debug)]
 pub(crate) struct PlanCache {
     known: Vec<(u64, Box<(PlanRequest, CachedPlan)>)>,
     nodes: usize,
-    /// Maximum number of plans, and of nodes of all.
+    /// Maximum number of plans, and of the nodes of all plans.
     most: [usize; 2],
-    /// Programs over images in memory that may not fit on a device, with the host's memory when that was
-    /// decided, and `true` for those by regions.
+    /// Programs over images in memory that may not fit on a device, with the host memory at the time of the decision,
+    /// and `true` for programs that are computed by regions.
     by_regions: LruCache<ProgramKey, (usize, bool)>,
-    /// The graph that the last known program had before: the next is written over it.
+    /// Graph that the last cached program had before; the next graph overwrites it.
     pub(crate) former: Graph<Op>,
 }
 
-/// The digest of a program, and `true` if its results are taken as they are computed.
+/// Digest of a program, and `true` if its results are delivered as they are computed.
 pub(crate) type ProgramKey = (u64, bool);
 
 impl Default for PlanCache {
@@ -210,23 +205,23 @@ impl Default for PlanCache {
 }
 
 impl PlanCache {
-    /// Makes room for the plans of a loop, all of which run in each step, and for as many others.
+    /// Raises the limits for the plans of a loop, all of which run in each iteration, and for as many others.
     pub(crate) fn hold(&mut self, plans: usize, nodes: usize) {
         self.most = [self.most[0].max(2 * plans), self.most[1].max(2 * nodes)];
     }
 
-    /// Returns `true` if a program is computed by regions with so much of the host's memory, if that is known.
+    /// Returns `true` if a program is computed by regions with this much host memory; `None` if that is unknown.
     pub(crate) fn by_regions(&mut self, program: ProgramKey, host: usize) -> Option<bool> {
         let (noted, is) = *self.by_regions.get(&program)?;
         (if is { host >= noted } else { host <= noted }).then_some(is)
     }
 
-    /// Notes that a program is computed by regions, or is not.
+    /// Records whether a program is computed by regions.
     pub(crate) fn note_by_regions(&mut self, program: ProgramKey, host: usize, is: bool) {
         self.by_regions.put(program, (host, is));
     }
 
-    /// The plan for a request, if one is known; removes it.
+    /// Removes and returns the cached plan for a request.
     pub(crate) fn take(&mut self, request: &PlanRequest) -> Option<CachedPlan> {
         let digest = digest(&request.graph);
         let alike = self.known.iter().enumerate().rev().filter(|(_, (d, _))| *d == digest);
@@ -245,7 +240,7 @@ impl PlanCache {
         Some(CachedPlan { digest: Some(digest), ..plan })
     }
 
-    /// The last plan used and its request; removes it.
+    /// Removes and returns the last plan used, with its request.
     pub(crate) fn take_last(&mut self) -> Option<(PlanRequest, CachedPlan)> {
         (!self.known.is_empty()).then(|| self.remove(self.known.len() - 1))
     }
@@ -256,7 +251,7 @@ impl PlanCache {
         *known
     }
 
-    /// Keeps a plan.
+    /// Adds a plan to the cache.
     pub(crate) fn put(&mut self, request: PlanRequest, plan: CachedPlan) {
         let nodes = request.graph.nodes.len();
         let [plans, most] = self.most;

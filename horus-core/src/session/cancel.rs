@@ -1,4 +1,4 @@
-//! Cancelling evaluations.
+//! Cancels evaluations.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ struct Flags {
 }
 
 impl Canceller {
-    /// Ends the current evaluation between two of its steps, and later ones immediately, with [`Error::Cancelled`],
+    /// Ends the current evaluation between two of its steps with [`Error::Cancelled`]. Later evaluations end at once,
     /// until [`Canceller::clear`].
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
@@ -34,8 +34,8 @@ impl Canceller {
         self.check().is_err()
     }
 
-    /// Sets a deadline: evaluations that run at this time, or start later, end with
-    /// [`Error::Cancelled`]. `None` removes it.
+    /// Sets a deadline. Evaluations that run at this time, or start later, end with [`Error::Cancelled`]. `None`
+    /// removes the deadline.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
@@ -55,16 +55,16 @@ impl Canceller {
 }
 
 impl Session {
-    /// A handle that cancels evaluations from elsewhere: another thread, an observer, a signal handler.
+    /// A handle that cancels evaluations from elsewhere: from another thread, an observer or a signal handler.
     ///
     /// A cancelled evaluation ends between two steps. On one rank the session remains usable: images that were given or
-    /// computed are kept as after any failure, and can be read once the handle is cleared. With several ranks the
-    /// evaluation fails on all of them, as the others would wait, and the session is unusable.
+    /// computed stay, as after any failure, and can be read once the handle is cleared. On several ranks the evaluation
+    /// fails on all of them, because the others would wait, and the session is unusable.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::worms(&session, 32, 32).gauss(1.0);
+    /// let image = samples::worms(&session, 32, 32).gauss(1.0);
     /// let canceller = session.canceller();
     /// canceller.cancel(); // from wherever
     /// assert!(matches!(image.mean().get(), Err(Error::Cancelled(_))));
@@ -76,14 +76,14 @@ impl Session {
         self.0.settings.canceller.clone()
     }
 
-    /// Ends evaluations that are running at this time, or start later, as [`Session::canceller`] does.
+    /// Sets a deadline: evaluations that run at this time, or start later, end as with [`Session::canceller`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # use std::time::{Duration, Instant};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// session.set_deadline(Some(Instant::now() + Duration::from_secs(60)));
-    /// assert!(Image::worms(&session, 32, 32).max_value().get()? > 0.0);
+    /// assert!(samples::worms(&session, 32, 32).max_value().get()? > 0.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     pub fn set_deadline(&self, deadline: Option<Instant>) {

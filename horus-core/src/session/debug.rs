@@ -1,8 +1,8 @@
-//! A warning about builds without optimisation.
+//! Warns of builds without optimisation.
 
 use std::sync::Once;
 
-/// Advice to a program whose kernels were compiled at this level.
+/// Advice to a program whose kernels were compiled at this optimisation level.
 fn advice(level: &str) -> Option<&'static str> {
     (level == "0").then_some(
         "horus-cpu was compiled without optimisation, which makes it some 75 times slower: build with `--release`, or \

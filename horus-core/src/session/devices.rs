@@ -1,14 +1,8 @@
-//! The device of a session: one that it is opened on, or one that is chosen at the first
-//! evaluation.
+//! The *engine* of a session: its devices, and their connection to the devices of other ranks.
 //!
-//! A session has an *engine* (`session/devices.rs`): a device, connected to those of the other
-//! ranks. `Session::on` takes one. The facade defers it: `Session::deferred` takes a `Chooser`,
-//! which is called at the first evaluation, with the `Work` of the program, by all ranks together.
-//! Until then given images stay in host memory, where a CPU adopts them and a GPU finds them.
-//! `src/devices.rs` predicts both times from a few measured rates; rank 0's prediction holds for
-//! all, and a rank whose GPU cannot be used computes on its CPU. A GPU that is requested by name is
-//! opened on its own thread from the start; `auto` starts early for a program with much work per
-//! pixel (`Builder::steps_per_pixel`), when it is about to read its first file.
+//! A session is opened on a device, or chooses one at the first evaluation. [`Session::deferred`] takes a [`Chooser`].
+//! All ranks call it together, with the [`ProgramWork`] of the program. Until then given images stay in host memory,
+//! where a CPU adopts them and a GPU finds them. The design is in `docs/design/devices.md`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -31,36 +25,36 @@ use crate::session::{Session, SessionInner, SessionState, Settings};
 
 /// Chooses a device for a session once its first program is known.
 pub trait Chooser: Send + Sync {
-    /// Returns the device for a program that does `work`; it is kept for later programs. Collective among the ranks of
-    /// `comm`: all get a device or none does.
+    /// Returns the device for a program that does `work`; the session uses it for later programs, too. Collective among
+    /// the ranks of `comm`: either all get a device or none does.
     ///
     /// # Errors
     /// If there is no device of the requested kind.
     fn choose(&self, work: &ProgramWork, comm: &dyn Communicator) -> Result<Arc<dyn Device>>;
 
-    /// Called before a file of this size is read: a device that takes long to start may start now.
+    /// Called before a file of this size is read, so that a device with a long start can begin to start.
     fn expect(&self, _bytes: u64) {}
 }
 
-/// A device that a session computes on.
+/// The devices that a session computes on.
 pub(crate) struct Engine {
-    /// The device; the first of several lanes.
+    /// The device, or the first of several devices of this process.
     pub(crate) device: Arc<dyn Device>,
-    /// The devices of the other lanes.
+    /// The other devices of this process.
     others: Vec<Arc<dyn Device>>,
-    /// Division of rows among the first lanes, by their number but one, set at the first evaluation on as many.
+    /// Partition of rows over the first `i + 1` devices, set at the first evaluation on that many.
     divisions: Vec<OnceLock<Partition>>,
-    /// The devices of the ranks exchange memory peer to peer, not through the host.
+    /// `true` if the devices of the ranks exchange memory peer to peer, not through the host.
     direct: AtomicBool,
-    /// Lanes have given up their connections, after a failure.
+    /// `true` if the devices have given up their connections after a failure.
     broken: AtomicBool,
     /// Bytes of device memory available to plans.
     pub(crate) capacity: Option<usize>,
-    /// The machines of all ranks.
+    /// Machine of all ranks.
     pub(crate) machine: Arc<Machine>,
-    /// Those of the first ranks, or lanes, by their number but one.
+    /// Machine of the first `i + 1` ranks or devices.
     machines: Vec<OnceLock<Arc<Machine>>>,
-    /// The profiles of lanes.
+    /// Profiles of the devices of this process.
     profiles: Vec<MachineProfile>,
 }
 
@@ -85,7 +79,7 @@ impl Engine {
         }
         let mut profiles = devices.iter().map(|device| here::profile(&**device)).collect::<Result<Vec<_>>>()?;
         if devices.iter().any(|device| !device.memory().is_unified()) {
-            // One plan serves all: devices on the host's memory have a part of it to themselves.
+            // One plan serves all devices: a device on the host's memory gets its own part of that memory.
             let unified = devices.iter().map(|device| device.memory().is_unified());
             let apart =
                 |(profile, unified): (MachineProfile, bool)| if unified { profile.with_host_copies() } else { profile };
@@ -103,7 +97,7 @@ impl Engine {
         Ok(Engine { device, others, divisions, direct, broken, capacity, machine, machines, profiles })
     }
 
-    /// The machines of the first ranks, or lanes, without the others beside them.
+    /// Machine of the first `among` ranks or devices, without the others.
     pub(crate) fn machine_among(&self, among: usize) -> Arc<Machine> {
         if among == self.machines.len() {
             return Arc::clone(&self.machine);
@@ -113,7 +107,7 @@ impl Engine {
         Arc::clone(self.machines[among - 1].get_or_init(|| Arc::new(of())))
     }
 
-    /// Bytes of device memory available to plans of the first ranks, or lanes.
+    /// Bytes of device memory available to plans on the first `among` ranks or devices.
     pub(crate) fn capacity_among(&self, among: usize) -> Option<usize> {
         if self.others.is_empty() {
             return self.capacity;
@@ -121,17 +115,17 @@ impl Engine {
         self.devices().take(among).filter_map(|device| device.memory().capacity()).min()
     }
 
-    /// The devices of all lanes.
+    /// All devices of this process.
     pub(crate) fn devices(&self) -> impl Iterator<Item = &Arc<dyn Device>> {
         std::iter::once(&self.device).chain(&self.others)
     }
 
-    /// The names of the devices.
+    /// Names of the devices.
     pub(crate) fn names(&self) -> String {
         self.devices().map(|device| device.names().name).collect::<Vec<_>>().join(" + ")
     }
 
-    /// The name of the device with the least memory.
+    /// Name of the device with the least memory.
     pub(crate) fn smallest(&self) -> String {
         let rooms = self.devices().map(|device| device.memory().capacity().unwrap_or(usize::MAX)).enumerate();
         let lane = rooms.min_by_key(|(_, room)| *room).map_or(0, |(lane, _)| lane);
@@ -139,50 +133,47 @@ impl Engine {
         if self.device_count() > 1 { named(&name, lane, self.device_count()) } else { name }
     }
 
-    /// Whether the parts of images are those of devices that share their host.
+    /// Whether the parts of images are on hosts of their own or on one shared host.
     pub(crate) fn hosts(&self) -> Hosts {
         if self.others.is_empty() { Hosts::Separate } else { Hosts::Shared }
     }
 
-    /// Number of lanes.
+    /// Number of devices of this process.
     pub(crate) fn device_count(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// Bytes of device memory available to plans, on all lanes.
+    /// Bytes of device memory available to plans, on all devices.
     pub(crate) fn room(&self) -> usize {
         self.capacity.map_or(usize::MAX, |bytes| bytes.saturating_mul(self.device_count()))
     }
 
-    /// Division of rows among the first lanes, if it is set.
+    /// Partition of rows over the first `among` devices, if it is set.
     pub(crate) fn divided(&self, among: usize) -> Option<&Partition> {
         self.divisions[among - 1].get()
     }
 
-    /// The best division of rows among the first lanes: in proportion to the predicted speed of each for this
-    /// work.
+    /// Best partition of rows over the first `among` devices: proportional to their predicted speed for this work.
     pub(crate) fn shares(&self, among: usize, work: &ProgramWork) -> Partition {
         let machine = self.machine_among(among);
         let speeds: Vec<f64> = (0..among).map(|lane| 1.0 / work.seconds(machine.of(lane), 1)).collect();
         Partition::weighted(&speeds).unwrap_or_else(|_| Partition::equal(among))
     }
 
-    /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the
-    /// host.
+    /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the host.
     pub(crate) fn direct(&self) -> bool {
         self.direct.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` if the single lane's device can hold, on each rank, images of `taken` bytes and those of
-    /// a plan, which take `bytes` bytes on rank 0.
+    /// Returns `true` if each rank's single device can hold images of `taken` bytes and the images of a plan, which
+    /// take `bytes` bytes on rank 0.
     pub(crate) fn has_room_beside(&self, taken: usize, bytes: usize) -> bool {
-        // Twice: strips of other ranks may be larger.
+        // Twice, because strips of other ranks may be larger.
         self.device_count() == 1
             && self.capacity.is_none_or(|capacity| bytes.saturating_mul(2).saturating_add(taken) <= capacity)
     }
 
-    /// Gives up the connections of lanes after a failure of one, so that the others do not wait for
-    /// it forever.
+    /// Gives up the connections of devices after a failure, so that no device waits for the failed one forever.
     pub(crate) fn disconnect(&self) {
         if self.direct() {
             self.broken.store(true, Ordering::Relaxed);
@@ -190,8 +181,8 @@ impl Engine {
         }
     }
 
-    /// Reconnects lanes that have given up their connections; returns `true` if they are no longer
-    /// connected, so that plans must be remade.
+    /// Reconnects devices that have given up their connections. Returns `true` if they now exchange memory through the
+    /// host, so that plans must be remade.
     pub(crate) fn mended(&self) -> Result<bool> {
         if !self.broken.load(Ordering::Relaxed) {
             return Ok(false);
@@ -203,12 +194,12 @@ impl Engine {
         Ok(!direct)
     }
 
-    /// Division of rows among the first lanes.
+    /// Partition of rows over the first `among` devices.
     pub(crate) fn partition(&self, among: usize) -> &Partition {
         self.divisions[among - 1].get_or_init(|| Partition::equal(among))
     }
 
-    /// Divides rows among as many lanes as a partition has, unless they are divided already.
+    /// Sets the partition of rows over as many devices as it has parts, unless it is set already.
     pub(crate) fn divide(&self, partition: &Partition) {
         self.divisions[partition.ranks() - 1].get_or_init(|| partition.clone());
     }
@@ -218,16 +209,16 @@ impl Engine {
     }
 }
 
-/// Origin of a deferred device.
+/// A device that is chosen at the first evaluation.
 #[derive(Clone)]
 pub(crate) struct DeferredDevice {
     pub(crate) chooser: Arc<dyn Chooser>,
-    /// For work before there is a device.
+    /// Threads for work before there is a device.
     pub(crate) workers: Arc<Workers>,
 }
 
 impl Session {
-    /// The engine, chosen for `graph` unless chosen before.
+    /// The engine; chosen for `graph` if there is none yet.
     pub(crate) fn choose_engine(&self, state: &mut SessionState, graph: &Graph<Op>) -> Result<&Engine> {
         let SessionInner { engine, deferred, comm, pictures, .. } = &**self.0;
         if let Some(engine) = engine.get() {
@@ -243,7 +234,7 @@ impl Session {
         let chosen = Engine::new(device, &**comm)?;
         if chosen.unified() {
             state.images.unified = true;
-            // Given images have waited in host memory, where they can stay.
+            // Given images are in host memory, which is the device's.
             for image in state.images.in_memory.values_mut() {
                 image.device = image.host.take().map(Memory::Host);
                 image.state.residency = Residency::Both;
@@ -258,8 +249,8 @@ impl Session {
         self.0.engine.get()
     }
 
-    /// Opens a session of this rank only, on the same device: other ranks neither see nor wait for its evaluations.
-    /// The two sessions share no images, and neither knows how much device memory the other's images take.
+    /// Opens a session of this rank only, on the same device: other ranks neither see its evaluations nor wait for
+    /// them. The two sessions share no images, and neither counts the device memory of the other's images.
     ///
     /// # Errors
     /// As [`SessionBuilder::build`](crate::session::SessionBuilder::build).
@@ -270,12 +261,12 @@ impl Session {
             (None, Some(d)) => Session::deferred(Arc::clone(&d.chooser), Arc::clone(&d.workers), Arc::clone(pool)),
             (None, None) => return Err(Error::Config("the session has no device".into())),
         };
-        // Rows are not divided, and the pool has its bound.
+        // There is nothing to partition, and the pool already has its limit.
         let settings = Settings { weights: None, host_memory: usize::MAX, ..settings.clone() };
         builder.settings(settings).build()
     }
 
-    /// Adds the statistics, times and trace of a session opened by [`Session::alone`] to this one's.
+    /// Adds the statistics, times and trace of a session that [`Session::alone`] opened.
     ///
     /// # Errors
     /// [`Error::Reentry`] while one of them evaluates on this thread.
@@ -290,8 +281,7 @@ impl Session {
         Ok(())
     }
 
-    /// Hints that the next program will run for this many pictures: a device that takes long to
-    /// start may pay off.
+    /// Hints that the next program will run for this many pictures, so that a device with a long start may pay off.
     pub(crate) fn expect_pictures(&self, pictures: usize) {
         self.0.pictures.store(pictures.max(1), Ordering::Relaxed);
     }
@@ -304,7 +294,7 @@ impl Session {
     }
 }
 
-/// The memory of the smallest device: ranks must make the same plan, so all assume that much.
+/// Memory of the smallest device; all ranks assume it, because they must make the same plan.
 pub(crate) fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
     const UNLIMITED: u64 = u64::MAX;
     let all = comm.gather(mine.map_or(UNLIMITED, |bytes| bytes as u64));
@@ -313,17 +303,17 @@ pub(crate) fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> R
     Ok(least.map(|bytes| bytes as usize))
 }
 
-/// A device with its number among the lanes.
+/// Name of a device with its number.
 pub(crate) fn named(device: &str, lane: usize, lanes: usize) -> String {
     format!("{device} (lane {} of {lanes})", lane + 1)
 }
 
-/// Places for values that are found when they are needed first.
+/// Unset values, one for each index.
 fn unset<T>(count: usize) -> Vec<OnceLock<T>> {
     std::iter::repeat_with(OnceLock::new).take(count).collect()
 }
 
-/// The machine of lanes that share their host.
+/// Machine of devices that share their host.
 fn machine_of(profiles: &[MachineProfile]) -> Machine {
     let sharers = profiles.iter().filter(|profile| !profile.is_unified()).count();
     let beside = |profile: &MachineProfile| {
@@ -332,8 +322,7 @@ fn machine_of(profiles: &[MachineProfile]) -> Machine {
     Machine::of_ranks(profiles.iter().map(beside).collect())
 }
 
-/// Connects the devices of all lanes; returns `true` on success. The first error, if any, is the
-/// cause of the others.
+/// Connects the devices of this process. Returns `true` on success, and the first error, which causes the others.
 fn connect_devices(devices: &[Arc<dyn Device>]) -> Result<bool> {
     let comms = ThreadComm::group(devices.len());
     let first: Mutex<Option<Error>> = Mutex::default();
@@ -376,7 +365,7 @@ fn connect_ranks(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
 
 /// Host memory for a session on `device`, of at most `most` bytes.
 pub(crate) fn host_pool(device: &dyn Device, most: usize) -> Arc<Pool> {
-    /// Freed host memory kept for reuse, in bytes.
+    /// Bytes of freed host memory that the pool caches for reuse.
     const KEPT: usize = 1 << 30;
     match device.memory() {
         MemoryKind::Unified(pool) => {

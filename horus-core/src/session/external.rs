@@ -1,4 +1,4 @@
-//! Memory of other libraries as images, and images as memory of other libraries.
+//! Memory of other libraries as images, and images as memory for other libraries.
 
 use crate::device::Foreign;
 use crate::dtype::DType;
@@ -18,15 +18,15 @@ impl Session {
         HostBuffer::external(pixels, &self.0.pool)
     }
 
-    /// CUDA's index of the session's GPU among those visible to this process: `None` on the CPU, on
-    /// several devices or ranks, and until the device is chosen.
+    /// CUDA's index of the session's GPU among those visible to this process; `None` on the CPU, on several devices or
+    /// ranks, and before the device is chosen.
     pub fn gpu(&self) -> Option<usize> {
         let engine = self.engine().filter(|engine| engine.device_count() == 1 && self.ranks() == 1)?;
         engine.device.foreign().map(|device| device.ordinal())
     }
 
-    /// Chooses the device now, unless it is chosen already: for a session on a requested kind of
-    /// device whose memory is needed before the first evaluation. Collective.
+    /// Chooses the device now, if it is not chosen yet. This is for a session on a requested kind of device whose
+    /// memory is used before the first evaluation. Collective.
     ///
     /// # Errors
     /// If the device cannot be opened; [`Error::Reentry`] during an evaluation on this thread.
@@ -35,7 +35,7 @@ impl Session {
         self.choose_engine(&mut state, &Graph::default()).map(drop)
     }
 
-    /// The single device, whose memory other libraries can access.
+    /// The single device, if other libraries can access its memory.
     fn known_device(&self, call: Call) -> Result<&dyn Foreign> {
         let refused = |message: String| Err(Error::parameter(call, message));
         if self.ranks() > 1 {
@@ -53,8 +53,7 @@ impl Session {
         }
     }
 
-    /// Creates an image from pixels in the device's memory: in place, or from a copy that is
-    /// started now.
+    /// Creates an image from pixels in the device's memory, in place or from a copy that is started now.
     pub(crate) fn source_of_device(
         &self,
         shape: Shape,

@@ -11,9 +11,9 @@ use crate::session::devices::Engine;
 pub struct MemoryInUse {
     /// Bytes of images, results and messages now.
     pub current: usize,
-    /// Their peak.
+    /// Peak of `current`.
     pub peak: usize,
-    /// Bytes kept for later images: [`Session::trim`] releases them.
+    /// Bytes cached for later images; [`Session::trim`] releases them.
     pub kept: usize,
 }
 
@@ -21,16 +21,16 @@ pub struct MemoryInUse {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// Host memory; for a session on the CPU, that of all sessions that share its device. Memory of
-    /// the program does not count.
+    /// Host memory. A session on the CPU counts the images of all sessions that share its device. Memory of the program
+    /// does not count.
     pub host: MemoryInUse,
-    /// Memory of each device with its own, including tables of filters, excluding memory that its
-    /// driver keeps for reuse.
+    /// Memory of each device with its own memory. It includes tables of filters, and excludes memory that the driver
+    /// caches.
     pub devices: Vec<MemoryInUse>,
 }
 
 impl Session {
-    /// Memory taken by images now, and its peak.
+    /// Memory that images use now, and its peak.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -57,8 +57,8 @@ impl Session {
         }
     }
 
-    /// Counts memory that the program gets from a call, until it has it. Images that can be read again
-    /// and memory kept for later make room for it.
+    /// Reserves memory that the program gets from a call, until it has it. Images that can be read again and cached
+    /// memory are released if necessary.
     pub(crate) fn reserve_for_program(&self, bytes: usize, call: Call) -> Result<Reserved> {
         let pool = &self.0.pool;
         if pool.bounds().1.saturating_add(pool.cached_bytes()).saturating_add(bytes) > pool.most() {
@@ -71,9 +71,8 @@ impl Session {
         pool.reserve(bytes).or_else(|source| self.refused(self.at_host(call, source)))
     }
 
-    /// Returns memory kept for later images to the system, and drops cached plans and pixels that
-    /// can be read again. Images stay. A program that continues allocates again, which costs page
-    /// faults.
+    /// Returns cached memory to the system, and drops cached plans and pixels that can be read again. Images stay. A
+    /// program that continues allocates again, which costs page faults.
     ///
     /// # Errors
     /// [`Error::Reentry`] during an evaluation on this thread; errors of a device in earlier work.

@@ -1,4 +1,4 @@
-//! Sessions: they own images, record programs, and connect the stages.
+//! Sessions: they own images, record programs, and evaluate them.
 
 mod arrays;
 mod attributes;
@@ -70,38 +70,37 @@ pub use state::stand_ins::StandIns;
 #[doc(hidden)]
 pub use state::wait::wait_by;
 
-/// A session: a device, a communicator, and the images and programs recorded on them. Cheap to clone.
+/// A device, a communicator, and the images and programs recorded on them. Cheap to clone.
 #[derive(Clone)]
 pub struct Session(Arc<SessionOwner>);
 
 pub(crate) struct SessionInner {
     /// Set once the device is chosen.
     engine: OnceLock<Engine>,
-    /// Chooses the device, if that is deferred.
+    /// Chooses the device, if the choice is deferred.
     deferred: Option<DeferredDevice>,
     /// Expected number of runs of the first program.
     pictures: AtomicUsize,
     comm: Arc<dyn Communicator>,
     partition: Partition,
-    /// As all ranks agreed on them.
+    /// Settings, as all ranks agreed on them.
     settings: Settings,
     pool: Arc<Pool>,
     state: StateLock,
     starter: Starter,
-    /// Numbers records.
+    /// Source of record numbers.
     numbers: Numbering,
-    /// Statistics as of the last evaluation: for readers during another one.
+    /// Statistics as of the last evaluation, readable during another one.
     done: Mutex<(Stats, Times)>,
-    /// The process that opened it; see [`fork::generation`].
+    /// Process that opened the session; see [`fork::generation`].
     process: u32,
     /// Failed values that may still be alive.
     failures: Mutex<Vec<Weak<ValueFailure>>>,
 }
 
 impl SessionInner {
-    /// Returns `true` in the process that opened the session, `false` in its forked children. There
-    /// its locks may be held forever, by threads that do not exist: nothing is recorded, and it is
-    /// never dropped.
+    /// Returns `true` in the process that opened the session, and `false` in its forked children. In a child, locks may
+    /// be locked forever by threads that do not exist there, so nothing is recorded and the session is never dropped.
     fn is_here(&self) -> bool {
         self.process == fork::generation()
     }
@@ -118,9 +117,9 @@ impl Session {
         SessionBuilder::new(DeviceOrigin::Devices(vec![device]))
     }
 
-    /// Settings for a session on several devices of this process, its *lanes*: each computes a
-    /// strip of every image, and all share the host's memory. Rows are divided by the predicted
-    /// speed of each device, or by [`SessionBuilder::weights`], one per lane.
+    /// Settings for a session on several devices of this process. Each device computes a strip of every image, and all
+    /// share the host's memory. Rows are divided by the predicted speed of each device, or by
+    /// [`SessionBuilder::weights`], one per device.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -147,8 +146,7 @@ impl Session {
         self.engine().map_or_else(|| "a device not yet chosen".into(), |engine| engine.names())
     }
 
-    /// The device, the first of several lanes; `None` before the first evaluation if it is chosen
-    /// then.
+    /// The device, or the first of several; `None` until it is chosen.
     pub fn device(&self) -> Option<&dyn Device> {
         self.engine().map(|e| &*e.device)
     }
@@ -163,13 +161,12 @@ impl Session {
         self.0.comm.size()
     }
 
-    /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the
-    /// host.
+    /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the host.
     pub fn peer_to_peer(&self) -> bool {
         self.engine().is_some_and(Engine::direct)
     }
 
-    /// The host's threads that copy pixels.
+    /// The host's threads, which copy pixels.
     pub(crate) fn workers(&self) -> &Workers {
         static CALLER: Workers = Workers::alone();
         if !self.0.is_here() {
@@ -182,10 +179,9 @@ impl Session {
         }
     }
 
-    /// Host memory for pixels of the program, with unspecified contents: page-locked if the device
-    /// can lend some. Before there is a device it is pageable: a program of one picture would lock
-    /// pages for one copy, which takes ten times as long as that copy through chunks that are
-    /// locked already.
+    /// Allocates host memory for pixels of the program, with unspecified contents. It is page-locked if the device
+    /// provides such memory. Without a device it is pageable: a program of one picture would lock pages for one copy,
+    /// which takes ten times as long as a copy through page-locked chunks.
     pub(crate) fn room(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         let Some(engine) = self.engine() else { return self.0.pool.try_allocate(bytes) };
         if engine.unified()
@@ -199,8 +195,8 @@ impl Session {
         }
     }
 
-    /// Host memory for a result that is read once, with unspecified contents. Its pages are faulted
-    /// in, so that writing it, while kernels run, causes no page faults.
+    /// Allocates host memory for a result that is read once, with unspecified contents. Its pages are faulted in, so
+    /// that writing it while kernels run causes no page faults.
     pub(crate) fn room_for_result(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         if let Some(memory) = self.engine().and_then(|engine| engine.device.staging().page_locked_for_transfer(bytes)) {
             return self.0.pool.try_adopt(memory, bytes);
@@ -210,17 +206,17 @@ impl Session {
         Ok(room)
     }
 
-    /// Counts memory of a decoder or an encoder besides pixels, for the lifetime of the result.
+    /// Reserves memory of a decoder or an encoder, apart from pixels, while the returned value exists.
     pub(crate) fn reserve(&self, bytes: usize) -> std::result::Result<Reserved, DeviceError> {
         self.0.pool.reserve(bytes)
     }
 
-    /// The limit of the host's memory for images.
+    /// Limit of the host's memory for images.
     pub(crate) fn host_limit(&self) -> usize {
         self.0.pool.most()
     }
 
-    /// Host memory for pixels that are read ahead, with unspecified contents. On any thread.
+    /// Allocates host memory for pixels that are read ahead, with unspecified contents. Works on any thread.
     pub(crate) fn room_ahead(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         match self.engine() {
             Some(engine) => engine.device.staging().allocate_read_ahead(bytes, &self.0.pool),
@@ -228,29 +224,27 @@ impl Session {
         }
     }
 
-    /// The degree of optimisation.
+    /// The optimisation mode.
     pub fn mode(&self) -> Mode {
         self.0.settings.mode
     }
 
-    /// Statistics of the session so far, without an evaluation in progress.
+    /// Statistics of all evaluations so far, without one in progress.
     pub fn stats(&self) -> Stats {
         self.0.done.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Times of evaluations so far, without one in progress.
+    /// Times of all evaluations so far, without one in progress.
     pub fn times(&self) -> Times {
         self.0.done.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// Busy time of each part of this rank's machine so far, in evaluations, by the device's own
-    /// clock; for messages through the host by the host's. For comparison with [`Stats::parts`].
-    /// Zero unless the session measures ([`SessionBuilder::measure`]) or records a trace. Waits for
-    /// the device.
+    /// Busy time of each part of this rank's machine in all evaluations so far, for comparison with [`Stats::parts`].
+    /// Times are of the device's clock, or of the host's clock for messages through the host. They are zero unless the
+    /// session measures ([`SessionBuilder::measure`]) or records a trace. Waits for the device.
     ///
     /// # Errors
-    /// [`Error::Reentry`] during an evaluation on this thread; errors of the device in earlier
-    /// work.
+    /// [`Error::Reentry`] during an evaluation on this thread; errors of the device in earlier work.
     pub fn measured(&self) -> Result<BusyTimes> {
         let mut state = self.lock("measuring")?;
         self.collect(&mut state)?;
@@ -267,11 +261,10 @@ impl Session {
         collected.map_err(failed)
     }
 
-    /// The time of each step on each rank, and the prediction for rank 0: a process for each, with
-    /// a row for every [queue](crate::plan::Queue). Times on a device are those of its own clock;
-    /// messages are shown with their bytes. As JSON for Chrome's trace viewer or Perfetto, on rank
-    /// 0; `None` on other ranks. Collective.
-    ///
+    /// Time of each step on each rank, and the prediction for rank 0, as JSON for Chrome's trace viewer or Perfetto. A
+    /// trace has a process for each rank and one for the prediction, with a row for every [queue](crate::plan::Queue).
+    /// Device times are of the device's own clock. Messages have their bytes. Returns `None` on ranks other than 0.
+    /// Collective.
     /// # Errors
     /// If another rank failed or left.
     pub fn trace_json(&self) -> Result<Option<String>> {
@@ -291,14 +284,14 @@ impl Session {
         Ok(all.map(|parts| crate::execute::trace::json(&parts)))
     }
 
-    /// Evaluates all recorded values that can be observed, and waits until the device is done.
-    /// Reading a value evaluates everything that it needs; this is for loops that carry images from
-    /// one iteration to the next without reading any, and for measurements.
+    /// Evaluates all recorded values that can be observed, and waits until the device is done. Reading a value
+    /// evaluates everything that it needs. This method is for loops that carry images from one iteration to the next
+    /// without reading them, and for measurements.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let mut state = Image::worms(&session, 32, 32);
+    /// let mut state = samples::worms(&session, 32, 32);
     /// for _ in 0..3 {
     ///     state = &state * 0.5 + state.gauss(1.0) * 0.5;
     ///     session.evaluate()?; // one step at a time: images of the previous one are dropped
@@ -308,8 +301,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// The first error of a failed image or value that is still alive; else the error of the
-    /// evaluation.
+    /// The first error of a failed image or value that is still alive; otherwise the error of the evaluation.
     pub fn evaluate(&self) -> Result<()> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
@@ -336,8 +328,7 @@ impl Session {
         *self.0.done.lock().unwrap_or_else(PoisonError::into_inner) = (state.stats, state.trace.times());
     }
 
-    /// The ranks that run the program together. Waits for started evaluations: ranks communicate in
-    /// one order.
+    /// The ranks that run the program together. Waits for started evaluations, because ranks communicate in one order.
     pub fn comm(&self) -> &dyn Communicator {
         if self.ranks() > 1 {
             self.wait_for_other_sessions();

@@ -1,4 +1,4 @@
-//! Progress of an evaluation, and statistics of all.
+//! Progress of one evaluation, and statistics of all evaluations.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub struct Progress<'a> {
     pub step: usize,
     /// Number of steps.
     pub steps: usize,
-    /// Describes the step.
+    /// Text of the step.
     pub text: &'a dyn Fn() -> String,
 }
 
@@ -27,23 +27,22 @@ impl fmt::Debug for Progress<'_> {
 /// Statistics of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Evaluations.
+    /// Number of evaluations.
     pub evaluations: usize,
-    /// Evaluations that needed a new plan; the others ran the plan of an earlier one.
+    /// Number of evaluations that needed a new plan; the others ran a cached plan.
     pub planned: usize,
-    /// Transfers and launches made.
+    /// Transfers and launches that were executed.
     pub made: PlanCounts,
-    /// Transfers and launches that naive mode would have made (counted on request, see
+    /// Transfers and launches that naive mode would have executed, counted on request (see
     /// [`SessionBuilder::compare_naive`](crate::session::SessionBuilder::compare_naive)).
     pub naive: PlanCounts,
     /// Messages sent by this rank.
     pub sent: Load,
-    /// Amount read from files on demand by this rank.
+    /// Pixels that this rank read from files on demand.
     pub read: FileTraffic,
     /// Predicted time of the plans, from the placement of their sources to the delivery of results.
     pub predicted: Duration,
-    /// Predicted time of the host for recording the evaluated operations, and for finding cached
-    /// plans.
+    /// Predicted time in which the host records the evaluated operations and finds cached plans.
     pub recording: Duration,
     /// Predicted busy time of each part of rank 0's machine.
     pub parts: BusyTimes,

@@ -1,4 +1,4 @@
-//! Evaluations of a session, and the values that it keeps.
+//! Tests of a session's evaluations and of the values that it keeps.
 
 use crate::cpu::device::CpuDevice;
 use crate::error::Cause;
@@ -31,11 +31,11 @@ fn results_under_way_arrive_and_their_images_go_on() {
     let s = Session::on(Box::new(device)).build().expect("a session");
     let a = Image::from_slice(&s, (1, 3), &[1.0f32, 2.0, 3.0]);
     let twice = &a * 2.0;
-    // The same value, recorded twice: it becomes one node with two readers.
+    // The same value is recorded twice: it becomes one node with two readers.
     let again = &a * 2.0;
     let pending =
         s.begin_all(&[twice.handle(), again.handle(), twice.handle()], ResultDelivery::Root).expect("an evaluation");
-    // Later operations neither wait for the result nor change it, and find the image on the device.
+    // Later operations neither wait for the result nor change it. They find the image on the device.
     let sum = (&twice + 1.0).to_vec().expect("pixels");
     assert_eq!(sum, [3.0, 5.0, 7.0]);
     assert_eq!(log.get().writes, 1);
@@ -43,7 +43,7 @@ fn results_under_way_arrive_and_their_images_go_on() {
     let got = std::thread::spawn(move || pending.wait()).join().expect("no panic").expect("pixels");
     let got: Vec<&[f32]> = got.iter().flatten().map(|b| b.as_slice()).collect();
     assert_eq!(got, [[2.0, 4.0, 6.0]; 3]);
-    // An image whose pixels went directly to a reader is downloaded again for the next.
+    // An image whose pixels went directly to a reader is downloaded again for the next reader.
     let b = Image::from_slice(&s, (1, 1), &[5.0f32]).sqrt();
     let first = s.begin_all(&[b.handle()], ResultDelivery::Root).expect("an evaluation");
     assert_eq!(b.to_vec().expect("pixels"), [5.0f32.sqrt()]);
@@ -64,7 +64,7 @@ fn a_cancelled_evaluation_ends_between_steps_and_the_session_lives() {
         }
     };
     let s = Session::on(Box::new(device)).observer(observer).build().expect("a session");
-    let image = Image::worms(&s, 8, 8).gauss(1.0);
+    let image = samples::worms(&s, 8, 8).gauss(1.0);
     let before = image.to_vec().expect("nobody asks yet");
     let canceller = s.canceller();
     *asked.lock().expect("no panic") = Some(canceller.clone());

@@ -97,7 +97,8 @@ fn external_memory_that_does_not_fit_is_an_error() {
     );
     let mask = External::of(vec![2u8; 8]);
     assert!(
-        told(Image::<bool>::from_external(&session, shape, mask).check()).contains("truth values are bytes 0 and 1")
+        told(Image::<bool>::from_external(&session, shape, mask).check())
+            .contains("a mask has bytes other than 0 and 1")
     );
     struct Odd(Vec<u8>);
     impl AsRef<[u8]> for Odd {

@@ -134,12 +134,12 @@ fn each_pass_alone_keeps_the_bits_of_random_programs() {
     let often = [
         "split separable filters",
         "common subexpressions",
-        "reductions together",
-        "transforms together",
+        "share reductions",
+        "share transforms",
         "fuse",
         "prologues",
-        "steps of loops",
-        "several results",
+        "block iterations",
+        "join results",
     ];
     for (pass, changed) in PASSES.iter().zip(&changed.borrow().0) {
         assert!(!often.contains(&pass.name) || *changed > 0, "no program is changed by `{}`", pass.name);

@@ -20,7 +20,7 @@ pub(crate) const SEEDS: std::ops::Range<u64> = 0..8;
 
 /// The body of a function that returns the program.
 pub(crate) fn printed(program: &ConformanceProgram) -> String {
-    let mut text = String::from("let mut p = Program::default();\n");
+    let mut text = String::from("let mut p = ConformanceProgram::default();\n");
     for (id, node) in program.graph.iter() {
         let made = match &node.op {
             Op::Source(v) => format!("p.source({})", pixels(&program.sources[v.0 as usize])),

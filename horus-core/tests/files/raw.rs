@@ -196,7 +196,7 @@ fn arrays_of_every_type_and_order_are_read_by_any_number_of_threads() -> Result<
 fn files_have_the_same_bytes_for_any_number_of_ranks_and_threads() {
     let folder = TestFolder::new();
     let program = |s: &Session, channels: usize| {
-        let planes = (0..channels).map(|c| Image::<f32>::worms(s, 61, 83).gauss(1.0 + c as f64) * 1.5 - 0.1);
+        let planes = (0..channels).map(|c| samples::worms(s, 61, 83).gauss(1.0 + c as f64) * 1.5 - 0.1);
         Image::stack(s, planes.collect::<Vec<_>>(), Axis::Channels)
     };
     let formats = ["png", "tif", "npy", "pnm", "jpg", "bmp"].map(|f| Format::named(f).unwrap());

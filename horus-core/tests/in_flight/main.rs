@@ -101,7 +101,7 @@ fn two_pictures_are_under_way_beside_one_that_lands() {
 fn results_for_files_land_in_memory_that_the_device_lends_while_they_are_computed() {
     let cpu = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap();
     let colours = |session: &Session| {
-        let planes: Vec<Image<f32>> = (0..3).map(|c| Image::worms(session, 40, 30) + c as f32 * 0.1).collect();
+        let planes: Vec<Image<f32>> = (0..3).map(|c| samples::worms(session, 40, 30) + c as f32 * 0.1).collect();
         Image::stack(session, &planes, Axis::Channels).gauss(1.0)
     };
     let options = SaveOptions::default();
@@ -151,7 +151,7 @@ fn pictures_are_decoded_into_memory_that_the_device_lends() {
 fn too_little_memory_for_a_result_is_an_error_that_names_the_setting() {
     let (device, _) = CallRecordingDevice::new(0, 0, 0);
     let session = Session::on(Box::new(device)).host_memory(6000).build().unwrap();
-    let image = Image::<f32>::worms(&session, 40, 30).gauss(1.0).convert::<f64>();
+    let image = samples::worms(&session, 40, 30).gauss(1.0).convert::<f64>();
     let error = image.encode(Format::Npy, &SaveOptions::default()).unwrap_err().to_string();
     assert!(error.contains("HORUS_HOST_MEMORY") && error.contains("encode (at "), "{error}");
     assert!(image.sum().get().is_ok(), "the session goes on");

@@ -114,7 +114,7 @@ fn images_without_pixels_cannot_be_made() {
     assert_eq!(op(Image::<f32>::from_slice(&s, (0, 5), &[])), "from_slice");
     assert_eq!(op(Image::<f32>::from_slice(&s, Shape::new(2, 2, 0), &[])), "from_slice");
     assert_eq!(op(Image::from_array(&s, Array2::<i32>::zeros((0, 3)).view())), "from_array");
-    assert_eq!(op(Image::worms(&s, 3, 0)), "worms");
+    assert_eq!(op(samples::worms(&s, 3, 0)), "worms");
     assert_eq!(op(Image::<u8>::stack(&s, Vec::<Image<u8>>::new(), Axis::Channels)), "stack");
     assert_eq!(op(ramp(&s, 3, 3).resize(0, 3, Interpolation::Bilinear)), "resize");
     assert_eq!(op(Image::<f64>::zeros(&s, (usize::MAX, 2))), "zeros");

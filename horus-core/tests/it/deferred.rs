@@ -47,7 +47,7 @@ fn session(chosen: &Arc<RecordingChooser>, comm: impl Communicator + 'static) ->
 fn program(s: &Session) -> Image<f32> {
     let pixels: Vec<f32> = (0..35 * 9).map(|i| (i * 37 % 101) as f32).collect();
     let given = Image::from_slice(s, (35, 9), &pixels);
-    (given.gauss(1.5) - Image::worms(s, 35, 9)).abs()
+    (given.gauss(1.5) - samples::worms(s, 35, 9)).abs()
 }
 
 #[test]

@@ -106,11 +106,11 @@ fn parts_that_are_none_are_errors() {
     let s = session(Mode::Fused);
     let image = Image::from_fn(&s, 4, 5, value);
     let message = |image: &Image<f64>| image.check().unwrap_err().to_string();
-    assert!(message(&image.tiles(0, 3).sum()).starts_with("tiles: 0x3 pixels make no tiles of an image of 4x5"));
+    assert!(message(&image.tiles(0, 3).sum()).starts_with("tiles: an image of 4x5 has no tiles of 0x3 pixels"));
     assert!(image.tiles(9, 9).mean().check().is_ok());
     let wrong = message(&image.windows((5, 2), (1, 1)).variance());
     assert!(
-        wrong.starts_with("windows: 5x2 pixels every 1 rows and 1 columns make no windows of an image of 4x5"),
+        wrong.starts_with("windows: an image of 4x5 has no windows of 5x2 pixels every 1 rows and 1 columns"),
         "{wrong}"
     );
     assert!(image.windows((2, 2), (0, 1)).min().check().is_err());
@@ -335,7 +335,7 @@ fn labels_that_do_not_fit_are_errors() {
     let message = |sum: horus_core::image::Value<Vec<f64>>| sum.check().unwrap_err().to_string();
     let labels = Image::<u8>::zeros(&s, (4, 4));
     assert!(message(image.by_label(&labels, 2).sum()).starts_with("by_label: labels of 4x4 for an image of 4x5"));
-    assert!(message(image.by_label(&image, 2).mean()).contains("labels are integers, not f32"));
+    assert!(message(image.by_label(&image, 2).mean()).contains("labels must be integers, not f32"));
     assert!(message(image.by_label(&Image::<u8>::zeros(&s, (4, 5)), 0).variance()).contains("0 labels"));
     let zeros = Image::<u8>::zeros(&s, (4, 5));
     let most = zeros.by_label(&zeros, (1 << 28) + 1).shapes().check().unwrap_err().to_string();

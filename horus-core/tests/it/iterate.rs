@@ -278,7 +278,9 @@ fn bad_loops_are_refused_with_the_line_of_the_program() {
             let text = |r: Result<()>| r.unwrap_err().to_string();
             let e = text(s.iterate(u.clone(), 3, |u| u.crop(0, 0, 2, 2)).map(drop));
             assert!(
-                e.starts_with("iterate: a step makes 2x2 f32 of 4x4 f32; it must keep number and shapes (at "),
+                e.starts_with(
+                    "iterate: a step makes 2x2 f32 of 4x4 f32; number, shapes and types must stay the same (at "
+                ),
                 "{e}"
             );
             assert!(e.contains("iterate.rs"), "{e}");

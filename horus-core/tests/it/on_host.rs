@@ -135,7 +135,7 @@ fn masks_and_normals_that_do_not_fit_are_errors() {
     let mask = Image::from_fn(&s, 4, 5, |_, x| x == 2);
     assert_eq!(hough_line(&mask, &[]).get().unwrap(), Vec::<Vec<u64>>::new());
     let told = |mask: &Image<bool>, normal: [f64; 2]| hough_line(mask, &[normal]).check().unwrap_err().to_string();
-    assert!(told(&mask, [1.0, 0.5]).starts_with("hough_line: the normal is (1, 0.5); its length is 1"));
+    assert!(told(&mask, [1.0, 0.5]).starts_with("hough_line: the normal is (1, 0.5); its length must be 1"));
     assert!(told(&mask, [f64::NAN, 0.0]).contains("the normal is (NaN, 0)"));
     let volume = Image::from_slice(&s, (2, 2, 2), &[true; 8]);
     assert!(told(&volume, [1.0, 0.0]).contains("2 levels and 1 channels"));

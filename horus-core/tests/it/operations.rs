@@ -307,12 +307,12 @@ fn distances_of_little() {
     let s = session();
     let told = Image::<u8>::constant(&s, (2, 2), 1).distances().spaced(0.0, 1.0).euclidean::<f32>().check();
     let told = told.unwrap_err().to_string();
-    assert!(told.starts_with("distances: pixels of 0 x 1; sizes are finite and above 0 (at "), "{told}");
+    assert!(told.starts_with("distances: pixels of 0 x 1; sizes must be positive and finite (at "), "{told}");
     let ones = Image::from_volume_fn(&s, 3, 2, 2, |_, _, _| 1u8).distances();
     assert_eq!(ones.nearest_level().to_vec().unwrap(), [-1; 12]);
     assert_eq!(ones.euclidean::<f32>().to_vec().unwrap(), [far; 12]);
     let told = ones.spaced_levels(-1.0).euclidean::<f32>().check().unwrap_err().to_string();
-    assert!(told.starts_with("distances: pixels of -1 x 1 x 1; sizes are finite and above 0 (at "), "{told}");
+    assert!(told.starts_with("distances: pixels of -1 x 1 x 1; sizes must be positive and finite (at "), "{told}");
     let vast = Image::<u8>::constant(&s, (1 << 15, 1 << 15, 1), 1).distances().taxicab().check();
     let told = vast.unwrap_err().to_string();
     assert!(told.starts_with("distances: 32768 levels of 32768 rows are too many (at "), "{told}");
@@ -399,7 +399,10 @@ fn what_cannot_be_reconstructed_is_told() {
     let s = session();
     let [one, wide] = [3, 4].map(|width| Image::<u8>::constant(&s, (3, width), 1));
     let told = one.reconstruct(&wide, Connectivity::FACES).check().unwrap_err().to_string();
-    assert!(told.starts_with("reconstruct: a marker of 3x3 for a mask of 3x4 (at "), "{told}");
+    assert!(
+        told.starts_with("reconstruct: a marker of 3x3 for a mask of 3x4; their shapes must be equal (at "),
+        "{told}"
+    );
     let two = Image::stack(&s, [&one, &one], Axis::Channels);
     let told = two.reconstruct(&two, Reconstruction::by_erosion(Connectivity::FACES)).check().unwrap_err().to_string();
     assert!(told.starts_with("reconstruct: the image has 2 channels; take one (`channel`) (at "), "{told}");
@@ -534,7 +537,7 @@ fn what_has_no_coefficients_of_its_own_keeps_its_pixels() {
     );
     let none = image.with_border(Border::Wrap).spline_coefficients(Axis::Channels, Sampling::Spline3);
     let told = none.check().unwrap_err().to_string();
-    let want = "spline_coefficients: no splines go along the channels; axes are levels, rows and columns (at ";
+    let want = "spline_coefficients: splines along channels requested; they run along levels, rows or columns (at ";
     assert!(told.starts_with(want), "{told}");
 }
 

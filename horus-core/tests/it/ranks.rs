@@ -30,7 +30,7 @@ fn a_forecast_tells_what_is_then_sent() {
     let file = tempfile::tempdir().unwrap();
     let path = file.path().join("picture.png");
     let alone = session();
-    Image::<f32>::worms(&alone, 61, 47).save(&path).unwrap();
+    samples::worms(&alone, 61, 47).save(&path).unwrap();
     let program = |session: &Session| -> Image<f32> {
         let image = Image::<f32>::open(session, &path).unwrap();
         let mut result = Image::zeros(image.session(), image.shape());
@@ -151,7 +151,7 @@ fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
         let device = if comm.rank() == 1 { device } else { device.with_fabric() };
         let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
         assert!(!s.peer_to_peer());
-        Image::<f32>::worms(&s, 20, 20).gauss_xy(1.0, 1.0, 0, 0).to_vec().unwrap();
+        samples::worms(&s, 20, 20).gauss_xy(1.0, 1.0, 0, 0).to_vec().unwrap();
     });
 }
 

@@ -73,7 +73,7 @@ fn row<'a>(rows: &'a SpansByRow, process: &str, queue: &str) -> &'a [TracedSpan]
 }
 
 fn blurred(session: &Session) -> Vec<f32> {
-    Image::<f32>::worms(session, 128, 96).gauss(2.0).to_vec().unwrap()
+    samples::worms(session, 128, 96).gauss(2.0).to_vec().unwrap()
 }
 
 /// Runs a traced program; returns the rows of the trace, the texts of the steps, and the elapsed

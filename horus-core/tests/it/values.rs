@@ -118,7 +118,7 @@ fn filters_of_integers_are_computed_in_floats() -> Result<()> {
 #[test]
 fn oriented_filters_agree_where_they_are_axis_aligned() -> Result<()> {
     let s = session();
-    let a = Image::worms(&s, 40, 31);
+    let a = samples::worms(&s, 40, 31);
     for (ou, ov) in [(0, 0), (0, 2), (1, 1)] {
         let xy = a.gauss_xy(3.0, 1.0, ou, ov).to_vec()?;
         assert_eq!(a.gauss_2d(0.0, 3.0, 1.0, ou, ov).to_vec()?, xy);
@@ -152,7 +152,7 @@ fn derivatives_have_the_sign_of_the_slope() -> Result<()> {
 #[test]
 fn erosion_in_two_passes_is_erosion_in_one() -> Result<()> {
     let s = session();
-    let a = Image::worms(&s, 23, 19);
+    let a = samples::worms(&s, 23, 19);
     for (h, w) in [(3, 5), (1, 7), (9, 1), (1, 1)] {
         let rectangle = Footprint::rectangle(h, w);
         let window = Filter::dense(h, w, vec![0.0; h * w]);

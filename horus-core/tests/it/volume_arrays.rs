@@ -104,7 +104,7 @@ fn arrays_that_are_no_images_are_errors() {
     for (axes, words) in [(0, "0 axes"), (1, "1 axis"), (5, "5 axes")] {
         let said = told(Image::from_volume_array(&s, ArrayD::zeros(vec![2; axes]).view()));
         let want =
-            format!("from_volume_array: an array of {words}; images have 2, volumes 3, and 4 where they have channels");
+            format!("from_volume_array: an array of {words}; an image has 2, a volume 3, and a volume with channels 4");
         assert!(said.starts_with(&want) && said.contains("volume_arrays.rs:"), "{said}");
     }
 }

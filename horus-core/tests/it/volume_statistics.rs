@@ -142,5 +142,5 @@ fn labels_that_do_not_fit_a_volume_are_errors() {
     assert!(said.starts_with("by_label: labels of 3x4x5x2 for an image of 3x4x5"), "{said}");
     let labels = Image::constant(&s, (3, 4, 5), 1u8);
     let said = labels.by_label(&labels, 2).shapes().get().unwrap_err().to_string();
-    assert!(said.starts_with("shapes: the label image has 3 levels; look at each slice"), "{said}");
+    assert!(said.starts_with("shapes: the label image has 3 levels; take one (`slice`)"), "{said}");
 }

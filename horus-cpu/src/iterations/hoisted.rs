@@ -1,4 +1,4 @@
-//! Values that are the same in all steps are computed once for all steps of a launch, row by row,
+//! Hoisting: values that are the same in all iterations are computed once for all iterations of a launch, row by row,
 //! and read from the cache.
 
 use horus_plan::ir::kernel::{FilterSource, Leaf, LeafOp, MapKernel, Repeat, Val};
@@ -6,7 +6,7 @@ use horus_plan::ir::kernel::{FilterSource, Leaf, LeafOp, MapKernel, Repeat, Val}
 /// Maximum number of hoisted values: each occupies rows of the cache.
 const MOST: usize = 2;
 
-/// The step, which reads the hoisted values after its own inputs, and the kernels of these values.
+/// The iteration, which reads the hoisted values after its own inputs, and the kernels of these values.
 pub(super) fn hoisted(repeat: &Repeat) -> (MapKernel, Vec<MapKernel>) {
     let body = &repeat.body;
     let of_state = |l: usize| body.leaves[l].source() == FilterSource::Input(repeat.state);

@@ -1,4 +1,4 @@
-//! Kernels compiled once that compute a few rows at a time.
+//! Kernels that are compiled once and compute a few rows at a time.
 
 use std::sync::Arc;
 
@@ -21,8 +21,7 @@ pub(crate) struct PlaneKernel {
 }
 
 impl PlaneKernel {
-    /// Compiles `kernel` over inputs of the types of `inputs`, with further inputs of types `more`.
-    /// Inputs of a single pixel become constants.
+    /// Compiles `kernel` over `inputs` and further inputs of types `more`. Inputs of a single pixel become constants.
     pub(crate) fn new(kernel: &MapKernel, inputs: &[ExpressionInput<'_>], more: &[DType], isa: Isa) -> PlaneKernel {
         let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
         let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
@@ -34,9 +33,8 @@ impl PlaneKernel {
     /// Computes rows of one plane.
     ///
     /// # Safety
-    /// The arguments form a launch that [`check`](horus_host::device::check::check) accepts, in
-    /// host memory. These rows of this plane of `output` are writable, as far as its geometry says,
-    /// and nothing else refers to them.
+    /// The arguments form a launch that [`check`](horus_host::device::check::check) accepts, in host memory. These rows
+    /// of this plane of `output` are writable, as far as its geometry says, and nothing else refers to them.
     pub(crate) unsafe fn rows(
         &self,
         inputs: &[ExpressionInput<'_>],

@@ -1,13 +1,12 @@
 //! Smallest and largest pixels under windows of any shape.
 //!
-//! Windows are rectangles, or runs of pixels in rows. The extremes of four neighbours, of sixteen
-//! and so on are computed along rows, and some of them that overlap cover each run. Steps of four
-//! take fewer passes through the cache than steps of two. Rectangles are computed along columns
-//! first, from the rows of the image, a few rows at a time.
+//! Windows are rectangles, or runs of pixels in rows. Extremes of four neighbours, of sixteen and so on are computed
+//! along rows; overlapping ones cover each run. Factors of four go over the cache fewer times than factors of two.
+//! Rectangles are computed along columns first, from the rows of the image, a few rows at a time.
 //!
-//! An extreme is the first in the order of the offsets. The first extreme of windows that overlap,
-//! compared in order, is that of their union: the bits equal those of a scan, pixel by pixel. NaNs
-//! count as the identity, with which every extreme starts.
+//! An extreme is the first in the order of the offsets. The first extreme of overlapping windows, compared in order, is
+//! the extreme of their union: the bits equal those of a scan. NaNs count as the identity, with which every extreme
+//! starts.
 
 use super::padded_line::{OrderScratch, PaddedLine, rows_at};
 use super::vector::*;
@@ -28,8 +27,7 @@ struct WindowRun {
 
 #[derive(Debug)]
 enum ExtremeWindow {
-    /// Rows and columns from a corner `(y, x)` on; of equal pixels, the first one is that of the
-    /// first column.
+    /// Rows and columns from a corner `(y, x)` on. Of equal pixels, the first column's is taken.
     Rectangle {
         corner: (usize, usize),
         size: (usize, usize),
@@ -37,7 +35,7 @@ enum ExtremeWindow {
     Runs(Vec<WindowRun>),
 }
 
-/// A generalized convolution that is a smallest or largest pixel, prepared for tiles.
+/// A generalized convolution that is a minimum or a maximum, prepared for tiles.
 pub(super) struct Extremes {
     window: ExtremeWindow,
     reach: Reach,
@@ -46,7 +44,7 @@ pub(super) struct Extremes {
     last: ExtremeIdentity,
 }
 
-/// Runs of offsets that follow each other.
+/// Runs of consecutive offsets.
 fn runs(offsets: &[(usize, usize)]) -> Vec<WindowRun> {
     let mut runs: Vec<WindowRun> = Vec::new();
     for &(y, x) in offsets {
@@ -58,7 +56,7 @@ fn runs(offsets: &[(usize, usize)]) -> Vec<WindowRun> {
     runs
 }
 
-/// The corner and the size of runs that are a rectangle.
+/// The corner and the size, if runs are a rectangle.
 fn rectangle(runs: &[WindowRun]) -> Option<((usize, usize), (usize, usize))> {
     let first = runs.first()?;
     let regular = runs.iter().zip(first.y..).all(|(run, y)| *run == WindowRun { y, ..*first });
@@ -76,7 +74,7 @@ impl ExtremeWindow {
         let inside = |(y, x): (isize, isize)| (inside(y, reach.up), inside(x, reach.left));
         let mut offsets: Vec<(usize, usize)> = g.window.offsets().into_iter().map(inside).collect();
         if !dtype.is_float() {
-            // Equal integers have equal bits, so that their order does not matter.
+            // Equal integers have equal bits: their order does not matter.
             offsets.sort_unstable();
             offsets.dedup();
         }
@@ -94,17 +92,16 @@ impl ExtremeWindow {
     }
 }
 
-/// Bytes of a row of a block of a rectangle.
+/// Bytes of a row of a block for rectangles.
 const BLOCK_BYTES: usize = 2048;
-/// Rows that are computed along columns before any is along rows: no vector of one is read while it
-/// is still being stored.
+/// Rows that are computed along columns before any is computed along rows: no vector is read while it is still being
+/// stored.
 const TOGETHER_ROWS: usize = 8;
-/// Columns of at least this many pixels are divided into those up to a row and those from it on.
+/// Minimum height of columns that are divided into the pixels above a row and the pixels from it on.
 const TALL: usize = 5;
 
 impl Extremes {
-    /// The preparation of `g` for pixels of type `dtype`; `None` if it is no smallest or largest
-    /// pixel.
+    /// Prepares `g` for pixels of type `dtype`; `None` if it is no minimum or maximum.
     pub(super) fn of(g: &Generalized, dtype: DType) -> Option<Extremes> {
         let greatest = match (g.combine, g.reduce) {
             (Combine::Pixel, Reduce::Min) => false,
@@ -164,7 +161,7 @@ struct ExtremeTile<'a> {
     /// Elements of a pixel.
     samples: usize,
     scratch: &'a mut OrderScratch,
-    /// The memory that the latest result is not in.
+    /// The memory that does not contain the latest result.
     next: usize,
 }
 
@@ -209,12 +206,12 @@ impl ExtremeTile<'_> {
                     let (at, bytes) = (columns.start * size, columns.len() * size);
                     let job =
                         ColumnExtremes { sources: &sources, at, bytes, out: to, rows, suffixes, last: &self.of.last };
-                    // SAFETY: the image has these columns in the rows that are read, and lines and
-                    // tile have room for them.
+                    // SAFETY: the image has these columns in the rows that are read, and lines and tile are large
+                    // enough for them.
                     unsafe { columns_of(self.isa, self.of.dtype, self.of.greatest, job) }
                 }
                 if !in_place {
-                    // SAFETY: lines have room for all places.
+                    // SAFETY: lines are large enough for all places.
                     unsafe { around.complete::<T>(lines, rows, border) }
                     self.windows(lines, wide, out, (rows, n));
                 }
@@ -222,7 +219,7 @@ impl ExtremeTile<'_> {
         }
     }
 
-    /// Extremes of `k` pixels along rows, from those of `from` on, for `rows` rows of `n` elements.
+    /// Extremes of `k` pixels along rows, from the pixels of `from` on, for `rows` rows of `n` elements.
     fn windows(&mut self, from: StridedRows, k: usize, out: StridedRows, (rows, n): (usize, usize)) {
         let (samples, pixel) = (self.samples, self.samples * self.size);
         let at = |from: StridedRows, i: usize| from.from(0, i * pixel);
@@ -272,16 +269,16 @@ impl ExtremeTile<'_> {
 
     fn join(&mut self, sources: &mut [StridedRows], out: StridedRows, (rows, n): (usize, usize)) {
         let job = Join { sources, out, rows, bytes: n * self.size, last: &self.of.last };
-        // SAFETY: windows stay within the rows that the patch or the lines hold, and scratch and
-        // tile have room for these rows; sources are not written to.
+        // SAFETY: windows stay within the rows of the patch or of the lines, and scratch and tile are large enough for
+        // these rows; sources are not written to.
         unsafe { join(self.isa, self.of.dtype, self.of.greatest, job) }
     }
 }
 
-/// Which of two numbers is an extreme; the first on a tie, and if the second is a NaN.
+/// Selects an extreme of two numbers: the first on a tie, and if the second is a NaN.
 trait Extremum {
     /// # Safety
-    /// As for [`Vector`].
+    /// As for [`PixelRegister`].
     unsafe fn of<V: PixelRegister>(a: V, b: V) -> V;
 }
 
@@ -291,7 +288,7 @@ struct Greatest;
 impl Extremum for Least {
     #[inline(always)]
     unsafe fn of<V: PixelRegister>(a: V, b: V) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { V::min(a, b) }
     }
 }
@@ -299,14 +296,14 @@ impl Extremum for Least {
 impl Extremum for Greatest {
     #[inline(always)]
     unsafe fn of<V: PixelRegister>(a: V, b: V) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { V::max(a, b) }
     }
 }
 
-/// Extremes of pixels in equal places of several images, for rows of `bytes` bytes.
+/// Extremes of pixels at equal positions of several images, for rows of `bytes` bytes.
 struct Join<'a> {
-    /// The first rows; moved to the next ones.
+    /// The first rows; advanced to the following ones.
     sources: &'a mut [StridedRows],
     out: StridedRows,
     rows: usize,
@@ -314,8 +311,8 @@ struct Join<'a> {
     last: &'a ExtremeIdentity,
 }
 
-/// Extremes of pixels of successive rows, for `rows` rows of `bytes` bytes: as many for each as
-/// there are more sources than rows, and one.
+/// Extremes of pixels of successive rows, for `rows` rows of `bytes` bytes. Each result has `sources.len() - rows + 1`
+/// pixels.
 struct ColumnExtremes<'a> {
     sources: &'a [*const u8],
     /// Bytes of the sources before the first pixel.
@@ -323,7 +320,7 @@ struct ColumnExtremes<'a> {
     bytes: usize,
     out: StridedRows,
     rows: usize,
-    /// Room for four vectors for each row.
+    /// Memory for four vectors for each row.
     suffixes: StridedRows,
     last: &'a ExtremeIdentity,
 }
@@ -331,8 +328,8 @@ struct ColumnExtremes<'a> {
 macro_rules! dispatched {
     ($name:ident, $job:ident, $body:ident, $avx512:ident $avx2:ident $portable:ident) => {
         /// # Safety
-        /// Sources and output have these rows, of pixels of type `dtype`; the output is apart from
-        /// the sources. The machine has the instruction set.
+        /// Sources and output have these rows, of pixels of type `dtype`; the output does not overlap the sources. The
+        /// machine has the instruction set.
         unsafe fn $name(isa: Isa, dtype: DType, greatest: bool, job: $job<'_>) {
             macro_rules! run {
                 (avx512, $v:ty, $t:ident) => {
@@ -345,7 +342,7 @@ macro_rules! dispatched {
                     run!($portable $v, $t)
                 };
                 ($compiled:ident $v:ty, $t:ident) => {
-                    // SAFETY: the caller's.
+                    // SAFETY: promised by the caller.
                     unsafe {
                         match greatest {
                             false => $compiled::<$v, Single<$t>, Least>(job),
@@ -368,7 +365,7 @@ macro_rules! dispatched {
         /// As above; the vectors are of this instruction set.
         $(#[$how])*
         unsafe fn $name<V: PixelRegister, P: PixelRegister, C: Extremum>(job: $job<'_>) {
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe { if job.bytes < V::BYTES { $body::<P, C>(job) } else { $body::<V, C>(job) } }
         }
     };
@@ -376,8 +373,8 @@ macro_rules! dispatched {
 dispatched!(join, Join, joined, join_avx512 join_avx2 join_portable);
 dispatched!(columns_of, ColumnExtremes, columns_body, columns_avx512 columns_avx2 columns_portable);
 
-/// Calls `f` with a number of vectors that are computed together, and their place, until all
-/// `bytes` bytes are: the last one overlaps the one before.
+/// Calls `f` with a number of vectors that are computed together, and their position, until all `bytes` bytes are
+/// covered. The last one overlaps the one before.
 macro_rules! for_each_vector {
     ($v:ident, $bytes:expr, |$x:ident, $together:ident| $body:expr) => {
         let mut $x = 0;
@@ -402,7 +399,7 @@ macro_rules! for_each_vector {
 /// As for [`join`]; rows are no shorter than a vector.
 #[inline(always)]
 unsafe fn joined<V: PixelRegister, C: Extremum>(job: Join<'_>) {
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe {
         match job.sources.len() {
             2 => joined_rows::<V, C, 2>(job),
@@ -413,7 +410,7 @@ unsafe fn joined<V: PixelRegister, C: Extremum>(job: Join<'_>) {
     }
 }
 
-/// Rows of `N` sources; of any number if it is 0.
+/// Rows of `N` sources, or of any number if it is 0.
 ///
 /// # Safety
 /// As for [`joined`].
@@ -421,7 +418,7 @@ unsafe fn joined<V: PixelRegister, C: Extremum>(job: Join<'_>) {
 unsafe fn joined_rows<V: PixelRegister, C: Extremum, const N: usize>(
     Join { sources, mut out, rows, bytes, last }: Join<'_>,
 ) {
-    // SAFETY: vectors start within rows, as far from their end as they are long.
+    // SAFETY: vectors start within rows, at least their length before the end.
     unsafe {
         let last = V::load(last.pixels());
         for _ in 0..rows {
@@ -456,18 +453,18 @@ unsafe fn joined_rows<V: PixelRegister, C: Extremum, const N: usize>(
 #[inline(always)]
 unsafe fn columns_body<V: PixelRegister, C: Extremum>(job: ColumnExtremes<'_>) {
     let tall = job.sources.len() + 1 - job.rows;
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe { if tall < TALL { pairs::<V, C>(job, tall) } else { halves::<V, C>(job, tall) } }
 }
 
-/// Two rows at a time, which have all but their first and last pixels in common.
+/// Two rows at a time, which share all but their first and last pixels.
 ///
 /// # Safety
 /// As for [`columns_body`].
 #[inline(always)]
 unsafe fn pairs<V: PixelRegister, C: Extremum>(job: ColumnExtremes<'_>, tall: usize) {
     let ColumnExtremes { sources, at, bytes, out, rows, last, .. } = job;
-    // SAFETY: vectors start within rows, as far from their end as they are long; NaNs come second.
+    // SAFETY: vectors start within rows, at least their length before the end; NaNs come second.
     unsafe {
         let last = V::load(last.pixels());
         let load = |row: *const u8, x: usize| V::load(row.add(at + x));
@@ -494,8 +491,8 @@ unsafe fn pairs<V: PixelRegister, C: Extremum>(job: ColumnExtremes<'_>, tall: us
     }
 }
 
-/// At most as many rows as a column is tall (M. van Herk, 1992; J. Gil and M. Werman, 1993): each is
-/// the extreme of the pixels up to a row and of those below.
+/// At most as many rows as a column is tall (M. van Herk, 1992; J. Gil and M. Werman, 1993): each result is the extreme
+/// of the pixels above a row and of the pixels below.
 ///
 /// # Safety
 /// As for [`columns_body`].
@@ -503,7 +500,7 @@ unsafe fn pairs<V: PixelRegister, C: Extremum>(job: ColumnExtremes<'_>, tall: us
 unsafe fn halves<V: PixelRegister, C: Extremum>(job: ColumnExtremes<'_>, tall: usize) {
     let ColumnExtremes { sources, at, bytes, out, rows, suffixes, last } = job;
     let (upper, lower) = sources.split_at(tall);
-    // SAFETY: vectors start within rows, as far from their end as they are long; NaNs come second.
+    // SAFETY: vectors start within rows, at least their length before the end; NaNs come second.
     unsafe {
         let last = V::load(last.pixels());
         for_each_vector!(V, bytes, |x, TOGETHER| {

@@ -9,8 +9,8 @@ use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
 use horus_plan::ops::neighbourhood::{Combine, Generalized, Reduce};
 
-/// Computes a generalized convolution: per pixel, the values of the window combined with the
-/// weights and reduced in the order of the offsets, in the arithmetic of `T`.
+/// Computes a generalized convolution. For each pixel, the values of the window are combined with the weights and
+/// reduced in the order of the offsets, in the arithmetic of `T`.
 pub(crate) fn generalized<T: Pixel>(
     plane: &Plane<'_, T>,
     g: &Generalized,
@@ -29,7 +29,7 @@ pub(crate) fn generalized<T: Pixel>(
 
 struct Tap<T> {
     dy: isize,
-    /// In elements.
+    /// Offset in elements.
     dx: isize,
     weight: T,
 }
@@ -101,8 +101,8 @@ fn accumulate<T: Pixel>(how: Reduce, acc: &mut [T], values: &[T]) {
     match how {
         Reduce::Sum => each(acc, values, |a, v| a.add(v)),
         Reduce::Product => each(acc, values, |a, v| a.mul(v)),
-        // `Arithmetic::min` without the NaN test of `a`: an accumulator that starts at a number
-        // never is a NaN. One vector instruction remains.
+        // `Arithmetic::min` without the NaN test of `a`: an accumulator that starts at a number is never a NaN. One
+        // vector instruction remains.
         Reduce::Min => each(acc, values, |a, v| if v < a { v } else { a }),
         Reduce::Max => each(acc, values, |a, v| if v > a { v } else { a }),
     }

@@ -1,13 +1,11 @@
 //! Medians of small windows: compare-exchange networks over vector registers.
 //!
-//! The network of 3x3 pixels sorts columns first. Neighbours share them: they are sorted once, in
-//! place, a few rows at a time. That of 5x5 is straight-line code. (A loop over
-//! [`MedianSize::network`] keeps its values in memory, as registers cannot be indexed, and waits
-//! for every store. Unrolled, most values stay in registers.)
+//! The network of 3x3 pixels sorts columns first. Neighbours share columns, which are sorted once, in place, a few rows
+//! at a time. The network of 5x5 pixels is straight-line code. (A loop over [`MedianSize::network`] stores its values
+//! in memory, because registers cannot be indexed, and waits for every store.)
 //!
-//! The processor's minimum and maximum of a number and a NaN, or of zeros, are whichever comes second:
-//! that would lose one of them. Where pixels are NaNs or -0, comparisons exchange them in the order of
-//! numbers.
+//! The processor's minimum and maximum of a number and a NaN, or of zeros, return the second operand, which would lose
+//! the first. Where pixels are NaNs or -0, comparisons exchange them in the order of numbers.
 
 use super::padded_line::{OrderScratch, PaddedLine, rows_at};
 use super::vector::*;
@@ -18,8 +16,8 @@ use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::neighbourhood::MedianSize;
 
-/// Computes the median of the window around each pixel of `tile`: its values in row-major order,
-/// passed through [`MedianSize::network`].
+/// Computes the median of the window around each pixel of `tile`: its values in row-major order go through
+/// [`MedianSize::network`].
 pub(crate) fn median<T: Pixel>(
     plane: &Plane<'_, T>,
     size: MedianSize,
@@ -44,8 +42,7 @@ pub(crate) fn median<T: Pixel>(
 
 /// Bytes of a row of a block.
 const BLOCK_BYTES: usize = 1024;
-/// Rows whose columns are sorted before any are merged: no vector is read while it is still being
-/// stored.
+/// Rows whose columns are sorted before any are merged: no vector is read while it is still being stored.
 const TOGETHER_ROWS: usize = 8;
 
 /// Medians of 3x3 pixels.
@@ -76,15 +73,15 @@ fn by_columns<T: Pixel>(
                 for (columns, place) in &around.columns {
                     let lines = lines.map(|lines| lines.from(0, place * size));
                     let (at, bytes) = (columns.start * size, columns.len() * size);
-                    // SAFETY: the image has these columns in the rows that are read, and lines have
-                    // room for them.
+                    // SAFETY: the image has these columns in the rows that are read, and lines are large enough for
+                    // them.
                     special |=
                         unsafe { sort(isa, T::DTYPE, ordered, Sort { sources: &sources, at, bytes, lines, rows }) };
                 }
                 if special && !ordered {
                     return false;
                 }
-                // SAFETY: lines have room for all places, and the tile for its rows.
+                // SAFETY: lines are large enough for all places, and the tile for its rows.
                 unsafe {
                     lines.iter().for_each(|lines| around.complete::<T>(*lines, rows, border));
                     merge(
@@ -103,8 +100,7 @@ fn by_columns<T: Pixel>(
     }
 }
 
-/// Sorts columns of three pixels, for `rows` rows of `bytes` bytes, of which there are two more
-/// sources.
+/// Sorts columns of three pixels, for `rows` rows of `bytes` bytes; there are two more sources than rows.
 struct Sort<'a> {
     sources: &'a [*const u8],
     /// Bytes of the sources before the first pixel.
@@ -128,8 +124,8 @@ struct MedianMerge {
 macro_rules! dispatched {
     ($name:ident, $job:ty, $result:ty, $body:ident, $avx512:ident $avx2:ident $portable:ident) => {
         /// # Safety
-        /// Sources and results have these rows, of pixels of type `dtype`; results are apart from
-        /// the sources. The machine has the instruction set.
+        /// Sources and results have these rows, of pixels of type `dtype`; results do not overlap the sources. The
+        /// machine has the instruction set.
         unsafe fn $name(isa: Isa, dtype: DType, ordered: bool, job: $job) -> $result {
             macro_rules! run {
                 (avx512, $v:ty, $t:ident) => {
@@ -142,7 +138,7 @@ macro_rules! dispatched {
                     run!($portable $v, $t)
                 };
                 ($compiled:ident $v:ty, $t:ident) => {
-                    // SAFETY: the caller's.
+                    // SAFETY: promised by the caller.
                     unsafe { $compiled::<$v, Single<$t>>(ordered, job) }
                 };
             }
@@ -160,7 +156,7 @@ macro_rules! dispatched {
         /// As above; the vectors are of this instruction set.
         $(#[$how])*
         unsafe fn $name<V: PixelRegister, P: PixelRegister>(ordered: bool, job: $job) -> $result {
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe {
                 match (job.bytes < V::BYTES, V::FLOAT && ordered) {
                     (false, false) => $body::<V>(job),
@@ -227,23 +223,23 @@ unsafe fn merged<V: PixelRegister>(MedianMerge { lines, out, rows, bytes, pixel 
     }
 }
 
-/// The pixels from a place on, and from one and two pixels further on.
+/// The pixels at an address, and one and two pixels further.
 ///
 /// # Safety
 /// They can be read.
 #[inline(always)]
 unsafe fn load_neighbours<V: PixelRegister>(at: *const u8, pixel: usize) -> [V; 3] {
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe { [V::load(at), V::load(at.add(pixel)), V::load(at.add(2 * pixel))] }
 }
 
-/// Three values in order.
+/// Sorts three values.
 ///
 /// # Safety
-/// As for [`Vector`].
+/// As for [`PixelRegister`].
 #[inline(always)]
 unsafe fn three<V: PixelRegister>(a: V, b: V, c: V) -> [V; 3] {
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe {
         let (a, b) = (V::min(a, b), V::max(b, a));
         let (b, c) = (V::min(b, c), V::max(c, b));
@@ -257,7 +253,7 @@ macro_rules! network {
         /// The median of 25 values.
         ///
         /// # Safety
-        /// As for [`Vector`].
+        /// As for [`PixelRegister`].
         #[inline(always)]
         unsafe fn five<V: PixelRegister>(mut v: [V; 25]) -> V {
             $(
@@ -286,7 +282,7 @@ network! {
 
 /// Medians of 5x5 pixels: `rows` rows of `bytes` bytes.
 struct Medians {
-    /// From the upper left corner of the first window on.
+    /// The image from the upper left corner of the first window on.
     image: StridedRows,
     out: StridedRows,
     rows: usize,
@@ -301,7 +297,7 @@ struct Medians {
 unsafe fn medians(isa: Isa, dtype: DType, job: Medians) {
     macro_rules! run {
         ($compiled:ident, $v:ty, $t:ident) => {
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe { $compiled::<$v, Single<$t>>(job) }
         };
     }
@@ -314,7 +310,7 @@ macro_rules! compiled {
         /// As for [`medians`]; the vectors are of this instruction set.
         $(#[target_feature(enable = $features)])?
         unsafe fn $name<V: PixelRegister, P: PixelRegister>(job: Medians) {
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe { all_rows::<V, P>(job) }
         }
     };
@@ -363,7 +359,7 @@ unsafe fn all_rows<V: PixelRegister, P: PixelRegister>(job: Medians) {
 /// They can be read.
 #[inline(always)]
 unsafe fn window<V: PixelRegister>(image: StridedRows, pixel: usize) -> [V; 25] {
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     std::array::from_fn(|i| unsafe { V::load(image.from(i / 5, i % 5 * pixel).at) })
 }
 
@@ -374,7 +370,7 @@ unsafe fn window<V: PixelRegister>(image: StridedRows, pixel: usize) -> [V; 25] 
 #[inline(never)]
 unsafe fn singles<P: PixelRegister>(image: StridedRows, out: StridedRows, bytes: usize, pixel: usize) {
     for x in (0..bytes).step_by(P::BYTES) {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { five(window::<OrderedVector<P>>(image.from(0, x), pixel)).store(out.at.add(x)) }
     }
 }

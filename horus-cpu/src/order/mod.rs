@@ -1,4 +1,4 @@
-//! Generalized convolutions, truncated filters, medians and mirror images: operations that keep the pixel type.
+//! Generalized convolutions, truncated filters, medians and mirror images: operations that preserve the pixel type.
 
 mod extremes;
 mod generalized;
@@ -33,8 +33,8 @@ pub(crate) fn filter<'a, T: Pixel>(
     }
 }
 
-/// Writes the mirror image: output (`y`, `x`) is the input at (`h - 1 - y` if rows are reversed, `w
-/// - 1 - x` if columns are). The plane holds those rows.
+/// Writes the mirror image: output (`y`, `x`) is the input at (`h - 1 - y` if rows are reversed, `w - 1 - x` if columns
+/// are). The plane has those rows in memory.
 pub(crate) fn flip<T: Pixel>(plane: &Plane<'_, T>, flip: Flip, tile: &mut OutputTile<'_, T>) {
     let cols = tile.cols.clone();
     for y in tile.rows.start..tile.rows.end {

@@ -1,7 +1,7 @@
-//! Rows around a tile: the columns of the image that a tile reads, and those beyond its edges.
+//! Rows around a tile: the columns of the image that a tile reads, and columns beyond its edges.
 //!
-//! What a window computes along columns alone it computes for the columns of the image, in place.
-//! Columns beyond the edges are copies of these results, so that no pixel is copied before.
+//! What a window computes along columns only is computed in place, for the columns of the image. Columns beyond the
+//! edges are copies of these results: no pixel is copied first.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -11,21 +11,21 @@ use crate::plane::Plane;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 
-/// A line of columns that follow each other, some beyond the edges of the image.
+/// A line of consecutive columns, some beyond the edges of the image.
 #[derive(Debug)]
 pub(super) struct PaddedLine {
-    /// Columns of the image, and the place of the first of each range.
+    /// Ranges of columns of the image, and the place of the first of each.
     pub(super) columns: Vec<(Range<usize>, usize)>,
-    /// Places of columns beyond the edges, and the places that they equal.
+    /// Places of columns beyond the edges, and the places whose values they copy.
     copies: Vec<(usize, usize)>,
     /// Places of the border's constant.
     constants: Vec<usize>,
-    /// Places in all: those of the line, then of further columns that it has copies of.
+    /// Number of places: first the line, then further columns of which it has copies.
     pub(super) places: usize,
 }
 
 impl PaddedLine {
-    /// The `n` elements from `first` on of rows of `width`, of pixels of some samples.
+    /// The `n` elements from `first` on, of rows of `width` elements in pixels of several samples.
     pub(super) fn new(first: isize, n: usize, (width, samples): (usize, usize), border: Border) -> PaddedLine {
         let end = first + n.cast_signed();
         let inside = |x: isize| x.clamp(0, width.cast_signed()).cast_unsigned();
@@ -61,7 +61,7 @@ impl PaddedLine {
         self.copies.is_empty() && self.constants.is_empty()
     }
 
-    /// Fills in the columns beyond the edges of `rows` rows, whose others are computed.
+    /// Fills in the columns beyond the edges of `rows` rows whose other columns are computed.
     ///
     /// # Safety
     /// The rows have all places, of type `T`.
@@ -69,7 +69,7 @@ impl PaddedLine {
         let constant = border.constant().map_or(T::ZERO, T::from_f64);
         for y in 0..rows {
             let row = lines.from(y, 0).at.cast::<T>();
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe {
                 for &(to, from) in &self.copies {
                     row.add(to).write(row.add(from).read());
@@ -82,8 +82,7 @@ impl PaddedLine {
     }
 }
 
-/// The rows that are read at rows `rows` of an image, each from column 0 on; `constant` has room
-/// for one.
+/// The rows read at rows `rows` of an image, each from column 0 on. `constant` is memory for one row.
 pub(super) fn rows_at<T: Pixel>(
     plane: &Plane<'_, T>,
     rows: Window,
@@ -97,7 +96,7 @@ pub(super) fn rows_at<T: Pixel>(
         Some(y) => plane.row(y).as_ptr().cast(),
         None => {
             if !filled {
-                // SAFETY: the caller has room for a row.
+                // SAFETY: the caller has memory for a row.
                 let row = unsafe { std::slice::from_raw_parts_mut(constant.at.cast::<T>(), plane.width) };
                 row.fill(border.constant().map_or(T::ZERO, T::from_f64));
                 filled = true;
@@ -114,7 +113,7 @@ pub(super) struct OrderScratch {
 }
 
 thread_local! {
-    /// Reused by later tiles.
+    /// Memory reused by later tiles.
     static SCRATCH: RefCell<OrderScratch> = RefCell::default();
 }
 
@@ -124,12 +123,12 @@ impl OrderScratch {
         SCRATCH.with_borrow_mut(f)
     }
 
-    /// Rows for results, with unspecified contents; another index is other memory.
+    /// Rows for results, with unspecified contents. Another index is other memory.
     pub(super) fn rows(&mut self, index: usize, rows: usize, bytes: usize) -> StridedRows {
         if self.buffers.len() <= index {
             self.buffers.resize_with(index + 1, Vec::new);
         }
-        // Not a power of two, which would make rows compete for the same lines of the cache.
+        // No power of two, with which rows would compete for the same cache sets.
         let stride = bytes.next_multiple_of(64) + 64;
         let buffer = &mut self.buffers[index];
         buffer.reserve((rows * stride).div_ceil(size_of::<u64>()));

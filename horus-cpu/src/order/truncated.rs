@@ -1,7 +1,7 @@
-//! Linear filters that are cut to the type of their pixels.
+//! Linear filters whose results are truncated to the type of their pixels.
 //!
-//! The pixels around a part of a tile become `f64` once, then as many sums as registers hold take
-//! term after term. Each product and each sum is rounded: nothing here is a fused multiply-add.
+//! The pixels around a part of a tile are converted to `f64` once. Then as many sums as fit the registers accumulate
+//! term after term. Each product and each sum is rounded: there are no fused multiply-adds here.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ use horus_plan::ops::neighbourhood::{Pairing, Reach, Truncated};
 
 /// Sums computed together.
 const LANES: usize = 32;
-/// Columns converted at a time if pixels of other rows or levels are read: these stay in a cache.
+/// Columns converted at a time if pixels of other rows or levels are read: they stay in a cache.
 const COLUMNS: usize = 64;
 /// Rows converted at a time if none are read above or below.
 const ROWS: usize = 8;
@@ -67,7 +67,7 @@ pub(crate) fn truncated<'a, T: Pixel>(
     });
 }
 
-/// The range of all sums, which decides the instruction that cuts them.
+/// The range of all sums, which decides the instruction that truncates them.
 #[derive(Clone, Copy)]
 enum SumRange {
     Int,
@@ -79,7 +79,7 @@ impl SumRange {
     fn of<T: Pixel>(filter: &Truncated) -> SumRange {
         let most = f64::max(T::HIGHEST.to_f64(), -T::LOWEST.to_f64());
         let sum = filter.window.taps().iter().map(|tap| tap.abs()).sum::<f64>() * most;
-        // The bounds leave room for roundings, and for pairs that count their first tap twice.
+        // The bounds allow for roundings, and for pairs that count their first tap twice.
         match sum {
             sum if sum < f64::from(1 << 29) => SumRange::Int,
             sum if sum < (1i64 << 61) as f64 => SumRange::Long,
@@ -92,11 +92,12 @@ impl SumRange {
 struct TapTerm {
     tap: f64,
     at: usize,
-    /// That of the second pixel of a pair.
+    /// The place of the second pixel of a pair.
     other: usize,
 }
 
-/// The terms over levels of so many elements, rows of which are `stride` elements and neighbours `samples` elements apart.
+/// The terms over levels of `level` elements, in which rows are `stride` elements and neighbours `samples` elements
+/// apart.
 fn terms(filter: &Truncated, levels: &[i32], (level, stride, samples): (usize, usize, usize)) -> Vec<TapTerm> {
     let reach = filter.window.reach();
     let (up, left) = (reach.up.cast_signed(), reach.left.cast_signed());
@@ -116,7 +117,7 @@ fn terms(filter: &Truncated, levels: &[i32], (level, stride, samples): (usize, u
 }
 
 for_each_isa! {
-    /// The pixels around a part of a tile in `f64`, rows of which are `stride` pixels apart.
+    /// Converts the pixels around a part of a tile to `f64`, in rows `stride` pixels apart.
     fn widen[T: Pixel][T](
         patch: &Patch<'_, T>, part: &OutputTile<'_, T>, reach: Reach, stride: usize, to: &mut [f64]
     ) as widen_rows
@@ -143,7 +144,7 @@ fn widen_rows<T: Pixel>(
 }
 
 for_each_isa! {
-    /// The sums of a part of a tile, cut to its type.
+    /// The sums of a part of a tile, truncated to its type.
     fn sums[T: Pixel][T](
         pixels: &[f64], stride: usize, terms: &[TapTerm], how: (&Truncated, SumRange), part: &mut OutputTile<'_, T>
     ) as sums_of
@@ -180,11 +181,11 @@ fn sums_of<T: Pixel>(
 /// The sums of the pixels from the first of `from` on.
 ///
 /// # Safety
-/// There are [`LANES`] pixels from each place of the terms on.
+/// [`LANES`] pixels can be read from each place of the terms on.
 #[inline(always)]
 unsafe fn sum<const SIGN: i32>(from: &[f64], terms: &[TapTerm]) -> [f64; LANES] {
     let (mut sums, mut rest) = ([0.0; LANES], terms);
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe {
         if let (true, Some((TapTerm { tap, at, .. }, pairs))) = (SIGN != 0, terms.split_first()) {
             rest = pairs;
@@ -209,15 +210,15 @@ unsafe fn sum<const SIGN: i32>(from: &[f64], terms: &[TapTerm]) -> [f64; LANES] 
 }
 
 /// # Safety
-/// There are [`LANES`] pixels from this place on.
+/// [`LANES`] pixels can be read from this place on.
 #[inline(always)]
 unsafe fn lanes(from: &[f64], at: usize) -> &[f64; LANES] {
     debug_assert!(at + LANES <= from.len());
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe { &*from.as_ptr().add(at).cast() }
 }
 
-/// Stores sums as [`Pixel::cast_f64`] does: the low bits of their whole parts.
+/// Stores sums as [`Pixel::cast_f64`] does: the low bits of their integer parts.
 #[inline(always)]
 fn cut<T: Pixel>(sums: &[f64; LANES], within: SumRange, out: &mut [T]) {
     let mut low = [0i32; LANES];
@@ -248,7 +249,7 @@ fn cut<T: Pixel>(sums: &[f64; LANES], within: SumRange, out: &mut [T]) {
                 bits[i] = low[i] as $t;
             }
             let out: &mut [$t] = bytemuck::cast_slice_mut(out);
-            // Of a known length, a copy is a few instructions.
+            // A copy of known length is a few instructions.
             match out.len() {
                 LANES => out.copy_from_slice(&bits),
                 n => out.copy_from_slice(&bits[..n]),

@@ -1,4 +1,4 @@
-//! Vector registers of pixels, which kernels that only compare and move pixels are written for.
+//! Vector registers of pixels, for kernels that only compare and move pixels.
 
 use crate::patch::Patch;
 use crate::plane::OutputTile;
@@ -13,26 +13,26 @@ use horus_plan::ops::neighbourhood::Reach;
 pub(super) trait PixelRegister: Copy {
     /// Bytes of the register.
     const BYTES: usize = size_of::<Self>();
-    /// Reads one pixel per lane.
+    /// Reads one pixel for each SIMD lane.
     unsafe fn load(from: *const u8) -> Self;
-    /// Writes one pixel per lane.
+    /// Writes one pixel for each SIMD lane.
     unsafe fn store(self, to: *mut u8);
     /// The smaller of numbers, the first on a tie, lane by lane; `a` if `b` is a NaN.
     unsafe fn min(a: Self, b: Self) -> Self;
     /// The larger of numbers, the first on a tie, lane by lane; `a` if `b` is a NaN.
     unsafe fn max(a: Self, b: Self) -> Self;
-    /// Lanes may be [special](Vector::any_special).
+    /// Lanes may be [special](PixelRegister::any_special).
     const FLOAT: bool;
     /// The first in the order of numbers, -0 before +0 and NaN last, lane by lane.
     #[inline(always)]
     unsafe fn lower(a: Self, b: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { Self::min(a, b) }
     }
     /// The last in this order, lane by lane.
     #[inline(always)]
     unsafe fn upper(a: Self, b: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { Self::max(a, b) }
     }
     /// Returns `true` if a lane of either is a NaN or -0, which minimum and maximum do not order.
@@ -55,7 +55,7 @@ impl<T: Pixel, const N: usize> PixelRegister for LaneArray<T, N> {
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller has room for all lanes.
+        // SAFETY: the caller has memory for all lanes.
         unsafe { to.cast::<[T; N]>().write_unaligned(self.0) }
     }
     #[inline(always)]
@@ -81,7 +81,7 @@ impl<T: Pixel, const N: usize> PixelRegister for LaneArray<T, N> {
     }
 }
 
-/// A vector whose minimum and maximum are those in the order of numbers.
+/// A vector whose minimum and maximum follow the order of numbers.
 #[derive(Clone, Copy)]
 pub(super) struct OrderedVector<V>(V);
 
@@ -89,27 +89,27 @@ impl<V: PixelRegister> PixelRegister for OrderedVector<V> {
     const FLOAT: bool = V::FLOAT;
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         OrderedVector(unsafe { V::load(from) })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { self.0.store(to) }
     }
     #[inline(always)]
     unsafe fn min(a: Self, b: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         OrderedVector(unsafe { V::lower(a.0, b.0) })
     }
     #[inline(always)]
     unsafe fn max(a: Self, b: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         OrderedVector(unsafe { V::upper(a.0, b.0) })
     }
     #[inline(always)]
     unsafe fn any_special(a: Self, b: Self) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { V::any_special(a.0, b.0) }
     }
 }
@@ -122,8 +122,8 @@ pub(super) struct StridedRows {
 }
 
 impl StridedRows {
-    /// The pixels that a window of reach `reach` reads around a tile, from their upper left corner on.
-    /// They are not to be written to.
+    /// The pixels that a window of reach `reach` reads around a tile, from their upper left corner on. They must not be
+    /// written.
     pub(super) fn around<T: Pixel>(patch: &Patch<'_, T>, tile: &OutputTile<'_, T>, reach: Reach) -> StridedRows {
         let Reach { up, down, left, right } = reach;
         let (y, x) = (tile.rows.start - up.cast_signed(), tile.cols.start.cast_signed() - left.cast_signed());
@@ -143,14 +143,14 @@ impl StridedRows {
     }
 }
 
-/// The number that all others precede, in the order of a smallest or of a largest pixel: 64 bytes
-/// of pixels, as many as the widest register has.
+/// The identity of minimum or maximum: the number that all others precede. 64 bytes of pixels, as many as the widest
+/// register has.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct ExtremeIdentity([u64; 8]);
 
 impl ExtremeIdentity {
-    /// Of pixels of type `dtype`: the largest, or the smallest where the largest is looked for.
+    /// For pixels of type `dtype`: the lowest number for a maximum (`greatest`), the highest for a minimum.
     pub(super) fn of(dtype: DType, greatest: bool) -> ExtremeIdentity {
         let (byte, short, word) = (0x0101_0101_0101_0101, 0x0001_0001_0001_0001, 0x0000_0001_0000_0001);
         let (highest, lowest) = match dtype {
@@ -164,7 +164,7 @@ impl ExtremeIdentity {
         ExtremeIdentity([if greatest { lowest } else { highest }; 8])
     }
 
-    /// It, as pixels.
+    /// The address of the pixels.
     pub(super) fn pixels(&self) -> *const u8 {
         self.0.as_ptr().cast()
     }
@@ -185,11 +185,10 @@ macro_rules! vectors {
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut u8) {
-                // SAFETY: the caller has the instruction set, and room for all lanes.
+                // SAFETY: the caller has the instruction set, and memory for all lanes.
                 unsafe { $store(to.cast::<$raw>(), self.0) }
             }
-            // Of equal floats, and of a float and a NaN, the instructions return their second
-            // operand.
+            // For equal floats, and for a float and a NaN, the instructions return their second operand.
             #[inline(always)]
             unsafe fn min(a: Self, b: Self) -> Self {
                 // SAFETY: the caller has the instruction set.
@@ -287,8 +286,8 @@ mod x86 {
 #[cfg(target_arch = "x86_64")]
 pub(super) use self::x86::*;
 
-/// Calls `$call!(avx2 | avx512 | portable, V, P)` with the vectors `V` of an instruction set for
-/// pixels of a type, and the single pixels `P`.
+/// Calls `$call!(avx2 | avx512 | portable, V, P)` with the vectors `V` of an instruction set for pixels of a type, and
+/// the single pixels `P`.
 macro_rules! with_vectors {
     ($isa:expr, $dtype:expr, $call:ident) => {
         with_vectors! { $isa, $dtype, $call,

@@ -1,4 +1,4 @@
-//! Grouping of filters: groups share one geometry over one feed of rows.
+//! Groups of filters: the filters of a group share one geometry and one feed of rows.
 
 use std::borrow::Cow;
 
@@ -13,30 +13,29 @@ use horus_host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{FilterSource, LeafOp, MapKernel};
 use horus_plan::ops::neighbourhood::{Filter, FilterLayout, Reach};
 
-/// Rows read by filters: of an input, or of up to [`rows::MOST`] row passes over one, continued by
-/// a border.
+/// The rows that filters read: of an input, or of up to [`rows::MOST`] row filters of one, continued by a border.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FeedSpec {
     /// An input or a chain.
     pub(crate) source: FilterSource,
-    /// The row passes, all with border `pass_border`; none if the input itself is read.
+    /// The row filters, all with border `pass_border`; none if the input itself is read.
     pub(crate) stages: Vec<usize>,
     pub(crate) stage_border: Border,
     pub(crate) border: Border,
-    /// The type of its rows: floats, or bytes that are held as [quads](crate::bytes).
+    /// The type of its rows: floats, or bytes stored as [quads](crate::bytes).
     pub(crate) dtype: DType,
     /// Samples of a pixel.
     pub(crate) samples: usize,
-    /// In elements.
+    /// Reach in elements.
     pub(crate) reach: Reach,
-    /// Rows are kept in a ring even where no border is needed. Rows of a chain have to be; a tall
-    /// sparse filter reads many rows per output row, and those of an image whose row length is a
-    /// power of two compete for the same lines of the cache.
+    /// Rows are kept in a ring even where no border is applied: rows of a chain always; rows of an image whose row
+    /// length is a power of two for a tall sparse filter, which reads many rows for each output row that compete for
+    /// the same cache sets.
     pub(crate) copied: bool,
 }
 
 impl FeedSpec {
-    /// Returns `true` if rows of bytes are held as quads.
+    /// Returns `true` if rows of bytes are stored as quads.
     pub(crate) fn is_bytes(&self) -> bool {
         !self.dtype.is_float()
     }
@@ -51,18 +50,18 @@ impl FeedSpec {
 #[derive(Debug)]
 pub(crate) struct FilterGroup {
     pub(crate) feed: usize,
-    /// Index of the feed's row pass.
+    /// Index of the feed's row filter.
     pub(crate) part: usize,
-    /// In elements.
+    /// Reach in elements.
     pub(crate) reach: Reach,
     pub(crate) layout: FilterLayout,
     /// Offsets of a sparse layout from the upper left corner of its reach, in elements.
     pub(crate) offsets: Vec<(usize, usize)>,
     /// Weights of all filters, tap by tap.
     pub(crate) weights: HostBuffer,
-    /// The sums that the filters begin with, if not zeros.
+    /// Initial sums of the filters, if not zeros.
     pub(crate) start: HostBuffer,
-    /// Instructions for bytes, if the feed is of bytes.
+    /// Instructions for bytes, if the feed has bytes.
     pub(crate) dot: Option<Dot>,
     pub(crate) leaves: Vec<usize>,
     /// Pixels are copied, not filtered: the group is a shift.
@@ -111,12 +110,11 @@ fn around(op: &LeafOp) -> Option<(FilterSource, Cow<'_, Filter>, Border)> {
     }
 }
 
-/// The grouped filters of a kernel. Every filter is in one group, and every group reads one row
-/// pass of one feed.
+/// The grouped filters of a kernel. Every filter is in one group, and every group reads one row filter of one feed.
 pub(super) struct FilterGroups<'a> {
     kernel: &'a MapKernel,
     dtypes: &'a [DType],
-    /// The instruction set, where filters of bytes may be computed in integers.
+    /// The instruction set, if filters of bytes may be computed in integers.
     isa: Option<Isa>,
     samples: usize,
     pub(super) feeds: Vec<FeedSpec>,
@@ -126,8 +124,8 @@ pub(super) struct FilterGroups<'a> {
 }
 
 impl<'a> FilterGroups<'a> {
-    /// Groups the leaves `filters` of a kernel over inputs of types `dtypes`, in this order; with an
-    /// instruction set, those of bytes may be computed in integers.
+    /// Groups the leaves `filters` of a kernel over inputs of types `dtypes`, in this order. With an instruction set,
+    /// filters of bytes may be computed in integers.
     pub(super) fn new(
         kernel: &'a MapKernel,
         dtypes: &'a [DType],
@@ -198,7 +196,7 @@ impl<'a> FilterGroups<'a> {
         }
     }
 
-    /// The feed for a filter over rows of a type, widened to its reach, and the index of the filter's row pass.
+    /// The feed for a filter over rows of a type, widened to its reach, and the index of the filter's row filter.
     fn feed(&mut self, source: FilterSource, dtype: DType, border: Border, filter: &Filter) -> (usize, usize) {
         let (samples, reach) = (self.samples, filter.reach().in_samples(self.samples));
         let scattered = matches!(filter.layout(), FilterLayout::Sparse(_)) && reach.up + reach.down >= 8;

@@ -1,8 +1,8 @@
-//! Linear samples of maps that keep rows and columns apart, such as a change of scale: the pixels of
-//! a row of the output lie between the same two rows, and all rows between the same columns.
+//! Linear samples of maps that keep rows and columns separate, such as a change of scale: all pixels of an output row
+//! are between the same two rows, and all rows between the same columns.
 //!
-//! Columns are looked up once per tile, and a row of the input is interpolated along its columns once
-//! for all rows of the output beside it. Columns are elements: samples of a pixel share its position.
+//! Columns are looked up once per tile. A row of the input is interpolated along its columns once for all output rows
+//! that read it. Columns are elements: the samples of a pixel share its position.
 
 use std::ops::Range;
 
@@ -55,12 +55,12 @@ fn part<P: Pixel, T: Pixel>(
     let width = (plane.width / samples) as i64;
     let (pixels, skipped) = (cols.start / samples..cols.end.div_ceil(samples), cols.start % samples);
     let axis = WarpLine::of(map, tile.rows.start, pixels.start).x;
-    // Elements of a run of pixels, here.
+    // Elements of a run of pixels.
     let elements = |run: Range<usize>| {
         let cut = |pixel: usize| (pixel * samples).saturating_sub(skipped).min(cols.len());
         cut(run.start)..cut(run.end)
     };
-    // Columns between two of the image, and those that see any.
+    // Columns between two columns of the image, and columns that read any.
     let inner = elements(axis.run(pixels.len(), &(0..width - 1)));
     let touching = if constant.is_some() { elements(axis.run(pixels.len(), &(-1..width))) } else { 0..cols.len() };
     let first = skipped + inner.start;

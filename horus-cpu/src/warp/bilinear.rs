@@ -1,7 +1,7 @@
 //! Bilinear samples with gathers.
 //!
-//! The two pixels of a row that a sample needs lie side by side, so one 64-bit gather fetches both:
-//! half as many loads as one gather per corner.
+//! The two pixels of a row that a sample reads are adjacent, so one 64-bit gather reads both: half as many loads as one
+//! gather for each corner.
 
 use super::PlaneRows;
 use super::line::WarpLine;
@@ -10,8 +10,8 @@ use crate::simd::Isa;
 use horus_base::dtype::DType;
 use horus_base::dtype::Pixel;
 
-/// Computes the samples at `line`, whose 2x2 neighbourhoods all lie inside the held rows of the
-/// image. Returns `false` except for results in floating point on an instruction set with gathers.
+/// Computes the samples at `line`, whose 2x2 neighbourhoods are all inside the rows in memory. Returns `false` except
+/// for results in floating point on an instruction set with gathers.
 #[inline(always)]
 pub(super) fn run<P: Pixel, T: Pixel>(isa: Isa, held: &PlaneRows<'_, P>, line: &WarpLine, out: &mut [T]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -26,18 +26,18 @@ pub(super) fn run<P: Pixel, T: Pixel>(isa: Isa, held: &PlaneRows<'_, P>, line: &
             if out.len() < 8 {
                 return false;
             }
-            // SAFETY: detected; the neighbourhoods lie inside: those of the first and the last sample
-            // do, and positions are monotone. Samples are at least 8.
+            // SAFETY: detected; the neighbourhoods are inside, because those of the first and the last sample are, and
+            // positions are monotone. There are at least 8 samples.
             unsafe { x86::any(held.data, held.width, &line, bytemuck::cast_slice_mut::<T, T::Interp>(out)) };
             return true;
         }
         let data = bytemuck::cast_slice::<P, f32>(held.data);
         let out = bytemuck::cast_slice_mut::<T, f32>(out);
         match isa {
-            // SAFETY: detected, and the neighbourhoods lie inside: those of the first and the last
-            // sample do, and positions are monotone. Indices fit 32 bits as the length does.
+            // SAFETY: detected, and the neighbourhoods are inside, because those of the first and the last sample are,
+            // and positions are monotone. Indices fit 32 bits because the length does.
             Isa::Avx512 => unsafe { x86::avx512(data, held.width, &line, out) },
-            // SAFETY: as above; samples are at least 8.
+            // SAFETY: as above; there are at least 8 samples.
             Isa::Avx2 if out.len() >= 8 => unsafe { x86::avx2(data, held.width, &line, out) },
             _ => return false,
         }
@@ -57,7 +57,7 @@ mod x86 {
     use horus_base::dtype::{DType, Float, Pixel};
 
     /// # Safety
-    /// The neighbourhoods of all samples lie in `data`, whose length fits an `i32`.
+    /// The neighbourhoods of all samples are in `data`, whose length fits an `i32`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub(super) unsafe fn avx512(data: &[f32], width: usize, line: &WarpLine, out: &mut [f32]) {
@@ -79,8 +79,7 @@ mod x86 {
                 let zero = _mm512_setzero_si512();
                 let data = data.cast::<i64>();
                 let (lower, upper) = (_mm512_castsi512_si256(at), _mm512_extracti64x4_epi64::<1>(at));
-                // SAFETY: lanes beyond the run are masked out, and the pairs of the others lie in
-                // the data.
+                // SAFETY: lanes beyond the run are masked out, and the pairs of the others are in the data.
                 let (a, b) = unsafe {
                     (
                         _mm512_mask_i32gather_epi64::<4>(zero, lanes as u8, lower, data),
@@ -116,8 +115,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// The neighbourhoods of all samples lie in `data`, whose length fits an `i32`; there are at
-    /// least 8 samples.
+    /// The neighbourhoods of all samples are in `data`, whose length fits an `i32`; there are at least 8 samples.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn avx2(data: &[f32], width: usize, line: &WarpLine, out: &mut [f32]) {
@@ -184,7 +182,7 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn double8(bits: __m256i) -> [__m256d; 2] {
-        // The bits as the last ones of 2^52 + bits.
+        // The bits as the low bits of 2^52 + bits.
         let large = _mm256_set1_pd(4_503_599_627_370_496.0);
         [_mm256_castsi256_si128(bits), _mm256_extracti128_si256::<1>(bits)].map(|bits| {
             let sum = _mm256_or_si256(_mm256_cvtepu32_epi64(bits), _mm256_castpd_si256(large));
@@ -196,8 +194,7 @@ mod x86 {
     /// Samples of pixels of any type that is gathered, converted to `F`.
     ///
     /// # Safety
-    /// [`reads`] holds of the data, in which the neighbourhoods of all samples lie; there are at least
-    /// 8 samples.
+    /// [`reads`] is true for the data, which contain the neighbourhoods of all samples; there are at least 8 samples.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn any<P: Pixel, F: Float>(data: &[P], width: usize, line: &WarpLine, out: &mut [F]) {

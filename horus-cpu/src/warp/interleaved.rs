@@ -1,4 +1,5 @@
-//! Samples of images whose pixels have several samples, which share their position and its weights: lanes of one vector.
+//! Samples of images whose pixels have several samples: these share a position and its weights, and are the lanes of
+//! one vector.
 
 use std::array::from_fn;
 use std::ops::Range;
@@ -23,9 +24,7 @@ pub(super) fn sampled<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     tile: &mut OutputTile<'_, T>,
 ) {
     match plane.samples {
-        2 => group::<P, T, S, N, 2>(isa, plane, map, rule, 0, tile),
-        3 => group::<P, T, S, N, 3>(isa, plane, map, rule, 0, tile),
-        4 => group::<P, T, S, N, 4>(isa, plane, map, rule, 0, tile),
+        2..=4 => group::<P, T, S, N, 4>(isa, plane, map, rule, 0, tile),
         several => (0..several).for_each(|first| group::<P, T, S, N, 1>(isa, plane, map, rule, first, tile)),
     }
 }
@@ -36,16 +35,18 @@ for_each_isa! {
     ) as rows
 }
 
-/// The pixels around positions, from one sample of each on.
+/// The pixels around positions, from one sample of each pixel on.
 struct SampleNeighbourhood<'a, P> {
     plane: &'a Plane<'a, P>,
     /// Pixels of a row.
     wide: usize,
     first: usize,
+    /// Samples of a pixel that are computed together.
+    count: usize,
     border: Border,
 }
 
-/// `C` samples of each pixel, from the one of this number on.
+/// Computes up to `C` samples of each pixel, from this one on, in the lanes of a vector.
 #[inline(always)]
 fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
     _: Isa,
@@ -56,13 +57,14 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
     tile: &mut OutputTile<'_, T>,
 ) {
     let (n, border, samples) = (N as i64, rule.border(), plane.samples);
-    let around = SampleNeighbourhood { plane, wide: plane.width / samples, first, border };
+    let count = (samples - first).min(C);
+    let around = SampleNeighbourhood { plane, wide: plane.width / samples, first, count, border };
     let held = plane.window.clipped(plane.height);
     let constant = border.constant().map(T::from_f64);
     let cols = tile.cols.clone();
     let pixels = cols.start / samples..cols.end.div_ceil(samples);
     for y in tile.rows.start..tile.rows.end {
-        let mut out = RowSegment { out: tile.row_mut(y), start: cols.start, samples, first };
+        let mut out = RowSegment { out: tile.row_mut(y), start: cols.start, samples, first, count };
         let all = match rule {
             WarpEdge::Inside(inside) => {
                 let run = inside.run(y, pixels.clone());
@@ -89,7 +91,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
         let inside = if inside.is_empty() { touching.start..touching.start } else { inside };
         for run in [0..touching.start, touching.end..all.len()] {
             let value = constant.unwrap_or(T::ZERO);
-            // As of planes: between equal pixels the fraction makes no difference, but to cubic weights.
+            // As for planes: between equal pixels, the fraction matters only to cubic weights.
             if N <= 2 || value == T::ZERO {
                 let value = S::sample(&[0; C], &[0; C], |_, _| [value; C]);
                 run.for_each(|i| out.put(all.start + i, value));
@@ -104,8 +106,8 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
     }
 }
 
-/// Elements of a row whose neighbourhoods cross the edge of the image, or lie beyond it; the first element of the row is
-/// sample `first` of the first pixel of `line`.
+/// Computes the elements of a row whose neighbourhoods cross the edge of the image, or are beyond it. The first element
+/// of the row is sample `first` of the first pixel of `line`.
 #[inline(always)]
 pub(super) fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     plane: &Plane<'_, P>,
@@ -118,29 +120,36 @@ pub(super) fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     let samples = plane.samples;
     for i in run {
         let at = first + i;
-        let around = SampleNeighbourhood { plane, wide: plane.width / samples, first: at % samples, border };
+        let around = SampleNeighbourhood { plane, wide: plane.width / samples, first: at % samples, count: 1, border };
         [out[i]] = around.beyond::<T, S, N, 1>(line, at / samples);
     }
 }
 
-/// A part of a row, of the elements from `start` on.
+/// The elements of a row from `start` on.
 struct RowSegment<'a, T> {
     out: &'a mut [T],
     start: usize,
     samples: usize,
     first: usize,
+    count: usize,
 }
 
 impl<T: Pixel> RowSegment<'_, T> {
-    /// Stores samples of pixel `x`, as far as they are in the part.
+    /// Stores the samples of pixel `x` that are in this part.
     #[inline(always)]
     fn put<const C: usize>(&mut self, x: usize, value: [T; C]) {
         let at = (x * self.samples + self.first).wrapping_sub(self.start);
-        if let Some(to) = self.out.get_mut(at..at.wrapping_add(C)) {
-            to.copy_from_slice(&value);
+        if let Some(to) = self.out.get_mut(at..at.wrapping_add(self.count)) {
+            // Copies of constant length.
+            match (self.count, &value[..]) {
+                (4, [a, b, c, d]) => to.copy_from_slice(&[*a, *b, *c, *d]),
+                (3, [a, b, c, _]) => to.copy_from_slice(&[*a, *b, *c]),
+                (2, [a, b, _, _]) => to.copy_from_slice(&[*a, *b]),
+                _ => to[0] = value[0],
+            }
             return;
         }
-        for (i, v) in value.into_iter().enumerate() {
+        for (i, v) in value.into_iter().enumerate().take(self.count) {
             if let Some(to) = self.out.get_mut(at.wrapping_add(i)) {
                 *to = v;
             }
@@ -149,7 +158,8 @@ impl<T: Pixel> RowSegment<'_, T> {
 }
 
 impl<P: Pixel> SampleNeighbourhood<'_, P> {
-    /// Samples at position `i` of a line whose neighbourhood crosses the edge of the image, or lies beyond it.
+    /// Computes the samples at position `i` of a line whose neighbourhood crosses the edge of the image, or is beyond
+    /// it.
     #[inline(always)]
     fn beyond<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(&self, line: &WarpLine, i: usize) -> [T; C] {
         let SampleNeighbourhood { plane, border, .. } = *self;
@@ -159,12 +169,12 @@ impl<P: Pixel> SampleNeighbourhood<'_, P> {
         let cols: [Option<usize>; N] = from_fn(|j| border.map(left + j.cast_signed(), self.wide));
         let rows: [Option<&[P]>; N] = from_fn(|k| plane.resolve(top + k.cast_signed(), border).map(|y| plane.row(y)));
         S::sample(&[y as u32; C], &[x as u32; C], |k, j| match (rows[k], cols[j]) {
-            (Some(row), Some(x)) => from_fn(|c| widened(row[x * plane.samples + self.first + c])),
+            (Some(row), Some(x)) => from_fn(|c| widened(row[x * plane.samples + self.first + c.min(self.count - 1)])),
             _ => [constant; C],
         })
     }
 
-    /// Samples at positions of a line whose neighbourhoods lie in the image.
+    /// Computes the samples at positions of a line whose neighbourhoods are in the image.
     #[inline(always)]
     fn inside<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
         &self,
@@ -173,28 +183,24 @@ impl<P: Pixel> SampleNeighbourhood<'_, P> {
         start: usize,
         out: &mut RowSegment<'_, T>,
     ) {
-        // Three samples are computed as four, of which the last is any: a whole vector.
-        const WIDE: usize = 4;
-        let (data, plane) = (self.plane.data(), self.plane);
+        let (data, plane, most) = (self.plane.data(), self.plane, self.count - 1);
         let (samples, top) = (plane.samples, S::FIRST - plane.window.start as i64);
         for i in run {
             let (y, x) = line.at(i);
             let row = ((y >> 32) + top) as usize * plane.width;
             let at = row + ((x >> 32) + S::FIRST) as usize * samples + self.first;
             let last = at + (N - 1) * (plane.width + samples);
-            debug_assert!(last + C <= data.len());
+            debug_assert!(last + most < data.len());
             let place = |k: usize, j: usize| at + k * plane.width + j * samples;
-            let value = if C == 3 && last + WIDE <= data.len() {
-                let value: [T; WIDE] = S::sample(&[y as u32; WIDE], &[x as u32; WIDE], |k, j| {
-                    // SAFETY: the last place read is inside, as just tested, and the first in a run inside the held rows.
-                    from_fn(|c| widened(unsafe { *data.get_unchecked(place(k, j) + c) }))
-                });
-                from_fn(|c| value[c])
-            } else {
+            let value = if last + C <= data.len() {
+                // Lanes beyond the samples of the pixel are arbitrary.
                 S::sample(&[y as u32; C], &[x as u32; C], |k, j| {
-                    // SAFETY: the caller's run consists of neighbourhoods inside the held rows.
+                    // SAFETY: the last place read is inside, as just tested, and the first is in a run inside the rows
+                    // in memory.
                     from_fn(|c| widened(unsafe { *data.get_unchecked(place(k, j) + c) }))
                 })
+            } else {
+                self.beyond::<T, S, N, C>(line, i)
             };
             out.put(start + i, value);
         }

@@ -18,8 +18,7 @@ impl LinearCoordinate {
         self.start + self.step * i as i64
     }
 
-    /// The pixels among `0..n` whose integer coordinate is in `range`. They are one run, as
-    /// coordinates are monotone.
+    /// The pixels among `0..n` whose integer coordinate is in `range`: one run, because coordinates are monotone.
     #[inline(always)]
     pub(super) fn run(&self, n: usize, range: &Range<i64>) -> Range<usize> {
         if n == 0 || range.is_empty() {
@@ -35,7 +34,7 @@ impl LinearCoordinate {
         self.crossing(n, range)
     }
 
-    /// [`Axis::run`] where the line enters or leaves the range, so that the step is not zero.
+    /// [`Axis::run`] where the line enters or leaves the range: the step is not zero.
     fn crossing(&self, n: usize, range: &Range<i64>) -> Range<usize> {
         let start = i128::from(self.start);
         // Distances fit 64 bits in images of up to 2^30 pixels; others are divided slowly.
@@ -85,7 +84,7 @@ impl WarpLine {
         WarpLine { y: LinearCoordinate { start: y, ..self.y }, x: LinearCoordinate { start: x, ..self.x } }
     }
 
-    /// The pixels among `0..n` whose integer position lies in the rectangle `rows` x `cols`.
+    /// The pixels among `0..n` whose integer position is in the rectangle `rows` x `cols`.
     #[inline(always)]
     pub(super) fn run(&self, n: usize, rows: Range<i64>, cols: Range<i64>) -> Range<usize> {
         let (a, b) = (self.y.run(n, &rows), self.x.run(n, &cols));

@@ -1,5 +1,5 @@
-//! Samples of an image mirrored beyond its edges, where the whole neighbourhood lies in one mirror
-//! image: it is read backwards, without asking the border about every pixel.
+//! Samples of an image mirrored beyond its edges. A neighbourhood inside one mirror image is read backwards, without
+//! applying the border to every pixel.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ const LANES: usize = 8;
 struct MirrorDirection {
     origin: i64,
     sign: i64,
-    /// First pixels of the neighbourhoods that lie in this mirror image as a whole.
+    /// First pixels of the neighbourhoods that are entirely in this mirror image.
     firsts: Range<i64>,
 }
 
@@ -44,8 +44,8 @@ impl Mirrors {
         Some(Mirrors { rows: folds(plane.height), cols: folds(plane.width) })
     }
 
-    /// Computes the samples at the start of `line` that lie in the same mirror image as the first;
-    /// returns their number.
+    /// Computes the samples at the start of `line` that are in the same mirror image as the first; returns their
+    /// number.
     #[inline(always)]
     pub(super) fn sample<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
         &self,
@@ -65,7 +65,7 @@ impl Mirrors {
             return 0;
         }
         let (window, width) = (plane.window, plane.width as i64);
-        // Rows change in one direction along the line, so that those at its ends are the outermost.
+        // Rows change in one direction along the line: its ends have the outermost.
         let held = [0, run.end - 1].iter().all(|&i| {
             let first = (line.at(i).0 >> 32) + S::FIRST;
             [first, first + N as i64 - 1].iter().all(|r| window.contains((row.origin + row.sign * r) as isize))
@@ -94,8 +94,8 @@ impl Mirrors {
                 for l in 0..LANES {
                     let at = (first[l] + k as i64 * down + j as i64 * right) as usize;
                     debug_assert!(at < data.len());
-                    // SAFETY: `positions` holds neighbourhoods whose mirrored columns lie in the
-                    // image, and their rows are among those held, as was checked for the outermost.
+                    // SAFETY: `positions` has neighbourhoods whose mirrored columns are in the image, and their rows
+                    // are in memory, as checked for the outermost.
                     pixels[l] = widened(unsafe { *data.get_unchecked(at) });
                 }
                 pixels

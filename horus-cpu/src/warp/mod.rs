@@ -1,10 +1,9 @@
 //! Affine maps: each output pixel is a sample of the input at a fixed-point position.
 //!
-//! A row of the output is three kinds of runs, distinguished by integer arithmetic on the positions
-//! (`line`): pixels whose whole neighbourhood lies inside the image, pixels that see nothing but a
-//! constant border or the image mirrored once, and the edges between. Only edges ask the border
-//! about every pixel they read. Beyond an edge that is not interpolated ([`Edge::Inside`]) pixels are
-//! filled before.
+//! Integer arithmetic on the positions (`line`) divides a row of the output into three kinds of runs: pixels whose
+//! whole neighbourhood is inside the image, pixels that read only a constant border or the image mirrored once, and
+//! pixels at edges. Only the last apply the border mode to every pixel that they read. Pixels beyond an edge that is
+//! not interpolated ([`WarpEdge::Inside`]) are filled before.
 
 mod aligned;
 mod bilinear;
@@ -31,8 +30,8 @@ use horus_plan::ops::geometric::{Affine, Interpolation};
 
 /// Samples `plane` at the input position of every pixel of `tile`.
 ///
-/// The plane holds every row that is read (see [`Affine::footprint`]). A constant border takes part
-/// in the interpolation.
+/// The plane contains every row that is read (see [`Affine::footprint`]). A constant border takes part in the
+/// interpolation.
 pub(crate) fn warp<T: Pixel>(
     plane: &Plane<'_, T>,
     map: &Affine,
@@ -100,7 +99,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
         let columns = tile.cols.clone();
         let (start, out) = sampled_part(rule, y, &columns, 1, tile.row_mut(y));
         let line = WarpLine::of(map, y, columns.start + start);
-        // First pixels of neighbourhoods that lie inside, and of those that touch the image at all.
+        // First pixels of neighbourhoods inside the image, and of neighbourhoods that touch it.
         let inside = line.run(
             out.len(),
             held.start as i64 - S::FIRST..held.end as i64 - S::FIRST - n + 1,
@@ -137,8 +136,8 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     }
 }
 
-/// The first element of a row that is sampled, and all that are, of pixels of so many samples: those beyond an edge that
-/// is not interpolated get its constant.
+/// The first sampled element of a row, and all sampled elements. Elements beyond an edge that is not interpolated get
+/// its constant.
 #[inline(always)]
 fn sampled_part<'a, T: Pixel>(
     rule: &WarpEdge,
@@ -157,7 +156,7 @@ fn sampled_part<'a, T: Pixel>(
     (start, &mut out[start..end])
 }
 
-/// A pixel in the type that is interpolated.
+/// Converts a pixel to the type of the interpolation.
 #[inline(always)]
 fn widened<P: Pixel, T: Pixel>(pixel: P) -> T {
     if P::DTYPE == T::DTYPE { bytemuck::cast(pixel) } else { T::from_f64(pixel.to_f64()) }
@@ -170,15 +169,15 @@ struct PlaneRows<'a, T> {
     window: Window,
 }
 
-/// Rows of the output between a load and its begin.
+/// Rows of the output between a prefetch and its use.
 const AHEAD: isize = 2;
 
 impl<T> PlaneRows<'_, T> {
-    /// Begins to load the pixels at the first `n` positions of a line that crosses rows, which
-    /// caches do not foresee. It may lie anywhere.
+    /// Prefetches the pixels at the first `n` positions of a line that crosses rows, which caches do not predict. The
+    /// line may be anywhere.
     #[inline(always)]
     fn prefetch(&self, line: &WarpLine, n: usize) {
-        // Once for each row that the line crosses, and each cache line along it.
+        // Once for each row that the line crosses, and for each cache line along it.
         let step = ((1 << 32) / line.y.step.unsigned_abs()).clamp(1, (64 / size_of::<T>()) as u64) as usize;
         for i in (0..n).step_by(step) {
             let (y, x) = line.at(i);
@@ -188,10 +187,10 @@ impl<T> PlaneRows<'_, T> {
     }
 }
 
-/// Samples computed together where neighbourhoods lie inside the image.
+/// Samples computed together where neighbourhoods are inside the image.
 const LANES: usize = 16;
 
-/// Samples whose neighbourhoods lie inside the image.
+/// Computes samples whose neighbourhoods are inside the image.
 #[inline(always)]
 fn interior<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     held: &PlaneRows<'_, P>,
@@ -208,7 +207,7 @@ fn interior<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     }
 }
 
-/// The `L` samples from `i` on.
+/// Computes the `L` samples from `i` on.
 #[inline(always)]
 fn inside<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
     held: &PlaneRows<'_, P>,
@@ -227,14 +226,14 @@ fn inside<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
         for l in 0..L {
             let at = at[l] + k * held.width + j;
             debug_assert!(at < held.data.len());
-            // SAFETY: the caller's run consists of neighbourhoods inside the held rows.
+            // SAFETY: the caller's run consists of neighbourhoods inside the rows in memory.
             pixels[l] = widened(unsafe { *held.data.get_unchecked(at) });
         }
         pixels
     })
 }
 
-/// Samples whose neighbourhoods cross the edge of the image, or lie beyond it.
+/// Computes samples whose neighbourhoods cross the edge of the image, or are beyond it.
 #[inline(always)]
 fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     plane: &Plane<'_, P>,
@@ -267,12 +266,11 @@ fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     }
 }
 
-/// Samples that see nothing but the constant.
+/// Computes samples that read only the constant.
 #[inline(always)]
 fn outside<T: Pixel, S: Sampler<N>, const N: usize>(constant: T, line: &WarpLine, run: Range<usize>, out: &mut [T]) {
-    // Between equal pixels, `lerp` gives the same whatever the fraction, and weighted zeros sum to
-    // +0 whatever the weights. Other constants come out of cubic weights with a rounding that
-    // depends on the fraction.
+    // Between equal pixels, `lerp` returns the same for any fraction, and weighted zeros sum to +0 for any weights.
+    // With other constants, cubic weights round depending on the fraction.
     if N <= 2 || constant == T::ZERO {
         let [value] = S::sample(&[0], &[0], |_, _| [constant]);
         out[run].fill(value);

@@ -1,8 +1,8 @@
 //! Linear interpolation between pairs of neighbouring pixels, eight pairs at a time.
 //!
-//! Pairs far apart are gathered, both pixels of a pair at once. Where the first pixels of eight pairs are among sixteen, as
-//! along a row that is enlarged, or reduced by about two, they are one load and one shuffle, and the second ones another: these
-//! lie as far from the first ones as a pixel has samples.
+//! Distant pairs are gathered, both pixels of a pair at once. The first pixels of eight pairs may be among sixteen, for
+//! example along a row that is enlarged, or reduced by about two. Then one load and one shuffle read the first pixels,
+//! and another load and shuffle the second pixels, at the distance of a pixel's samples.
 
 use super::line::LinearCoordinate;
 use crate::simd::Isa;
@@ -12,28 +12,29 @@ use horus_base::dtype::{DType, Float, Pixel};
 pub(super) const WIDTH: usize = 512;
 /// Pairs computed together.
 const LANES: usize = 8;
-/// Pixels of a load among which they are found.
+/// Pixels of a load that contains the first pixels of a group.
 const WINDOW: usize = 16;
 
 /// First pixels of pairs along a row, and fractions between them.
 pub(super) struct PairColumns<F> {
     n: usize,
-    /// Samples of a pixel: elements between those of a pair.
+    /// Samples of a pixel: the distance in elements between the pixels of a pair.
     samples: usize,
     /// Elements before the first whole pixel.
     before: usize,
     firsts: [i32; WIDTH],
     fractions: [F; WIDTH],
-    /// Of each group of pairs; empty if hardly one has a load.
+    /// The load of each group of pairs; empty if hardly any group has one.
     windows: Vec<PairLoad>,
 }
 
-/// The first pixel of a load, and where in it the first pixels of a group are, twice; `None` for a group that does not fit
-/// into one.
+/// The first pixel of a load, and the positions in it of a group's first pixels, twice; `None` for a group that does
+/// not fit one load.
 type PairLoad = Option<(u32, [u8; WINDOW])>;
 
 impl<F: Float> PairColumns<F> {
-    /// The pairs of `n` elements of a row of `width`, from sample `first` of the first position on, of pixels of `samples`.
+    /// The pairs of `n` elements of a row of `width`, from sample `first` of the first position on, with pixels of
+    /// `samples`.
     #[inline(always)]
     pub(super) fn new(axis: &LinearCoordinate, [first, samples]: [usize; 2], n: usize, width: usize) -> PairColumns<F> {
         let (firsts, fractions) = ([0; WIDTH], [F::ZERO; WIDTH]);
@@ -59,7 +60,7 @@ impl<F: Float> PairColumns<F> {
         columns
     }
 
-    /// The load of the group of pair `i`, if there is one for all.
+    /// The load of the group of pair `i`, if one load suffices.
     #[inline(always)]
     fn window(&self, i: usize, width: usize) -> PairLoad {
         let group = &self.firsts[i..i + LANES];
@@ -69,8 +70,8 @@ impl<F: Float> PairColumns<F> {
         fits.then(|| (base as u32, std::array::from_fn(|l| (group[l % LANES] - base) as u8)))
     }
 
-    /// The first pair of each group. A group may overlap the next, which repeats its values, so that groups begin with pixels;
-    /// the last begins where it ends with the row.
+    /// The first pair of each group. Groups begin with pixels: a group may overlap the next, which repeats its values.
+    /// The last group ends with the row.
     #[inline(always)]
     fn groups(&self) -> impl Iterator<Item = usize> + Clone + use<F> {
         let PairColumns { n, samples, before, .. } = *self;
@@ -87,7 +88,7 @@ impl<F: Float> PairColumns<F> {
     }
 }
 
-/// Interpolates between all pairs of a row; returns `false` if these types have no fast method.
+/// Interpolates between all pairs of a row. Returns `false` if there is no fast method for these types.
 #[inline(always)]
 pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &PairColumns<F>, row: &[P], out: &mut [F]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -99,8 +100,8 @@ pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &PairColumns<F>, ro
             DType::U16 | DType::I16 | DType::F32 => isa == Isa::Avx512,
             _ => false,
         };
-        // SAFETY: the instruction set is detected, pairs lie in the row, windows were made for rows
-        // of its width, and there are fractions and results for whole groups.
+        // SAFETY: the instruction set is detected, pairs are in the row, windows were made for rows of its width, and
+        // there are fractions and results for whole groups.
         unsafe {
             if columns.windows.is_empty() || !shuffled {
                 x86::gathered(row, columns, out);
@@ -122,7 +123,7 @@ pub(super) mod x86 {
 
     use super::{DType, Float, PairColumns, Pixel};
 
-    /// Eight pairs of pixels, the first ones and the second ones.
+    /// Eight pairs of pixels: the first ones and the second ones.
     #[derive(Clone, Copy)]
     pub(in super::super) enum Pairs {
         Integers(__m256i, __m256i),
@@ -130,7 +131,7 @@ pub(super) mod x86 {
         Doubles([__m256d; 2], [__m256d; 2]),
     }
 
-    /// True if pairs of `len` pixels of a type are read.
+    /// Returns `true` if pairs of `len` pixels of a type can be read.
     #[inline(always)]
     pub(in super::super) fn reads<P: Pixel>(len: usize) -> bool {
         let known = matches!(P::DTYPE, DType::U8 | DType::U16 | DType::I16 | DType::F32 | DType::F64);
@@ -140,16 +141,16 @@ pub(super) mod x86 {
     /// Pairs whose first pixels are at `at`.
     ///
     /// # Safety
-    /// The pairs lie in `data`, of which [`reads`] holds.
+    /// The pairs are in `data`, and [`reads`] is true for it.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(in super::super) unsafe fn gather<P: Pixel>(data: &[P], at: __m256i) -> Pairs {
         let words = data.as_ptr().cast::<i32>();
-        // SAFETY: the reads of four bytes contain the pair and lie in the data, as said.
+        // SAFETY: the four bytes read contain the pair and are in the data, as promised.
         unsafe {
             match P::DTYPE {
                 DType::U8 => {
-                    // The last pairs are read from before them.
+                    // The last pairs are read from an earlier address.
                     let from = _mm256_min_epi32(at, _mm256_set1_epi32(data.len() as i32 - 4));
                     let behind = _mm256_slli_epi32::<3>(_mm256_sub_epi32(at, from));
                     let both = _mm256_srlv_epi32(_mm256_i32gather_epi32::<1>(words, from), behind);
@@ -184,7 +185,7 @@ pub(super) mod x86 {
     }
 
     impl Pairs {
-        /// The first pixels of these pairs and the second ones of others, of the same type.
+        /// Combines the first pixels of these pairs with the second ones of others, of the same type.
         #[inline]
         #[target_feature(enable = "avx2,fma")]
         fn with_seconds_of(self, others: Pairs) -> Pairs {
@@ -216,14 +217,14 @@ pub(super) mod x86 {
             }
         }
 
-        /// Stores the values between.
+        /// Stores the interpolated values.
         ///
         /// # Safety
         /// Fractions and results are eight each, of the same type.
         #[inline]
         #[target_feature(enable = "avx2,fma")]
         unsafe fn lerp<F: Float>(self, t: *const F, out: *mut F) {
-            // SAFETY: as said.
+            // SAFETY: as promised.
             unsafe {
                 if F::DTYPE == DType::F32 {
                     let (a, b) = self.singles();
@@ -254,32 +255,32 @@ pub(super) mod x86 {
     }
 
     /// # Safety
-    /// The pairs lie in the row, of which [`reads`] holds; there are at least eight, and as many
-    /// fractions and results.
+    /// The pairs are in the row, and [`reads`] is true for it; there are at least eight, and as many fractions and
+    /// results.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn gathered<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, out: &mut [F]) {
         for i in columns.groups() {
-            // SAFETY: as said.
+            // SAFETY: as promised.
             unsafe { group(row, columns, i, out) }
         }
     }
 
-    /// The group of pair `i`, as [`gathered`].
+    /// The group of pair `i`, like [`gathered`].
     ///
     /// # Safety
-    /// As there.
+    /// As for [`gathered`].
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn group<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, i: usize, out: &mut [F]) {
-        // SAFETY: as said.
+        // SAFETY: as promised.
         unsafe {
             let at = _mm256_loadu_si256(columns.firsts.as_ptr().add(i).cast());
             let pairs = gather(row, at);
             let pairs = if columns.samples == 1 {
                 pairs
             } else {
-                // The second pixels are also those of pairs of neighbours.
+                // The second pixels are the first ones of the neighbouring pairs.
                 pairs.with_seconds_of(gather(row, _mm256_add_epi32(at, _mm256_set1_epi32(columns.samples as i32 - 1))))
             };
             pairs.lerp(columns.fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
@@ -287,12 +288,12 @@ pub(super) mod x86 {
     }
 
     /// # Safety
-    /// The row is of `u8`; its windows lie in it; there are as many fractions and results as pairs.
+    /// The row is of `u8` and contains its windows; there are as many fractions and results as pairs.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn shuffled<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, out: &mut [F]) {
         for (i, window) in columns.groups().zip(&columns.windows) {
-            // SAFETY: as said.
+            // SAFETY: as promised.
             unsafe {
                 let Some((base, places)) = window else {
                     group(row, columns, i, out);
@@ -310,13 +311,12 @@ pub(super) mod x86 {
     }
 
     /// # Safety
-    /// The row is of `u16`, `i16` or `f32`; its windows lie in it; there are as many fractions and
-    /// results as pairs.
+    /// The row is of `u16`, `i16` or `f32` and contains its windows; there are as many fractions and results as pairs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
     pub(super) unsafe fn permuted<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, out: &mut [F]) {
         for (i, window) in columns.groups().zip(&columns.windows) {
-            // SAFETY: as said.
+            // SAFETY: as promised.
             unsafe {
                 let Some((base, places)) = window else {
                     group(row, columns, i, out);

@@ -1,8 +1,8 @@
-//! Nearest pixels of maps that keep rows and columns apart, such as a change of scale: all rows of the
-//! output read the same columns, and those that read the same row are copies of each other.
+//! Nearest pixels of maps that keep rows and columns separate, such as a change of scale: all rows of the output read
+//! the same columns, and output rows that read the same input row are copies.
 //!
-//! Columns are looked up once per tile; they are elements, of which those of a pixel lie beside each other. Where an image is enlarged, sixteen bytes of the output come
-//! from sixteen of the row: one load and one shuffle.
+//! Columns, which are elements, are looked up once per tile. Where an image is enlarged, sixteen bytes of the output
+//! come from sixteen of the row: one load and one shuffle.
 
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ fn part<T: Pixel>(
         sample += 1;
     }
     let columns = &columns[..cols.len()];
-    // Rows that no pixel is read from need not be held.
+    // Rows from which no pixel is read need not be in memory.
     let seen = columns.iter().any(Option::is_some);
     let shuffles = Shuffles::of::<T>(columns, plane.width);
     let mut line = [T::ZERO; WIDTH];
@@ -91,12 +91,11 @@ fn part<T: Pixel>(
     }
 }
 
-/// For each sixteen bytes of a line, the first byte of a row that is loaded, and which of the loaded
-/// bytes they are.
+/// For each sixteen bytes of a line: the first byte of the row that is loaded, and the indices of the loaded bytes.
 struct Shuffles(Vec<(u32, [u8; BYTES])>);
 
 impl Shuffles {
-    /// As many shuffles as these columns of a row of some width have, from the first on.
+    /// As many shuffles as fit these columns of a row of some width, from the first on.
     #[inline(always)]
     fn of<T: Pixel>(columns: &[Option<u32>], width: usize) -> Shuffles {
         let size = size_of::<T>();
@@ -113,7 +112,7 @@ impl Shuffles {
         Shuffles(columns.chunks_exact(BYTES / size).map_while(shuffle).collect())
     }
 
-    /// Shuffles a row into the beginning of a line; returns how many pixels that are.
+    /// Shuffles a row into the beginning of a line; returns the number of pixels.
     #[inline(always)]
     fn apply<T: Pixel>(&self, row: &[T], line: &mut [T]) -> usize {
         #[cfg(target_arch = "x86_64")]

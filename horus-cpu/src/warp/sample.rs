@@ -15,15 +15,14 @@ pub(super) trait Sampler<const N: usize> {
     /// Coordinate of the first pixel, relative to the integer part of the position.
     const FIRST: i64;
 
-    /// `L` samples at fractions `fy`, `fx` (of 2^32); `pixel(k, j)` yields pixel `j` of row `k` of
-    /// each neighbourhood.
+    /// Computes `L` samples at fractions `fy`, `fx` (of 2^32). `pixel(k, j)` returns pixel `j` of row `k` of each
+    /// neighbourhood.
     ///
-    /// Written in lanes, so that one definition serves single samples and vectors of them.
+    /// Written in lanes, so that one definition serves single samples and vectors.
     fn sample<T: Pixel, const L: usize>(fy: &[u32; L], fx: &[u32; L], pixel: impl Fn(usize, usize) -> [T; L])
     -> [T; L];
 
-    /// Computes a run of samples inside the image by a faster method; returns `false` if there is
-    /// none.
+    /// Computes a run of samples inside the image by a faster method; returns `false` if there is none.
     #[inline(always)]
     fn accelerated<P: Pixel, T: Pixel>(_isa: Isa, _held: &PlaneRows<'_, P>, _line: &WarpLine, _out: &mut [T]) -> bool {
         false
@@ -41,7 +40,7 @@ impl Sampler<1> for Nearest {
         pixel(0, 0)
     }
 
-    /// Shifts and broadcasts: a run of one row, or one pixel again and again.
+    /// Shifts and broadcasts: a run of one row, or one pixel repeated.
     #[inline(always)]
     fn accelerated<P: Pixel, T: Pixel>(_: Isa, held: &PlaneRows<'_, P>, line: &WarpLine, out: &mut [T]) -> bool {
         if P::DTYPE != T::DTYPE || line.y.step != 0 || !matches!(line.x.step, 0 | ONE) {
@@ -49,7 +48,7 @@ impl Sampler<1> for Nearest {
         }
         let (y, x) = line.at(0);
         let at = ((y >> 32) - held.window.start as i64) * held.width as i64 + (x >> 32);
-        // The caller's run lies inside the held rows, so none of this fails.
+        // The caller's run is inside the rows in memory, so this cannot fail.
         let Ok(at) = usize::try_from(at) else { return false };
         let data = bytemuck::cast_slice::<P, T>(held.data);
         match line.x.step {
@@ -108,7 +107,7 @@ impl Sampler<2> for Bilinear {
         pixel: impl Fn(usize, usize) -> [T; L],
     ) -> [T; L] {
         let (ty, tx) = (fractions(fy), fractions(fx));
-        // Not by a closure: it may stay a function, which has no instruction for a fused multiply-add.
+        // Without a closure: it may stay a function, which has no instruction for a fused multiply-add.
         let top = lerp(widen(pixel(0, 0)), widen(pixel(0, 1)), &tx);
         let bottom = lerp(widen(pixel(1, 0)), widen(pixel(1, 1)), &tx);
         narrow(lerp(top, bottom, &ty))

@@ -1,8 +1,7 @@
-//! Connected components: a forest of runs of pixels, whose roots are the first of each component.
+//! Connected components: a forest of runs of pixels, whose roots are the first runs of the components.
 //!
-//! Threads find the runs of blocks of rows, or of levels, and join those that touch; the blocks are
-//! then joined with each other along their first rows. The root of a component is its first run,
-//! whatever the blocks.
+//! Threads find the runs of blocks of rows, or of levels, and join runs that touch. The blocks are then joined along
+//! their first rows. The root of a component is its first run, regardless of the blocks.
 
 use std::ops::Range;
 
@@ -23,14 +22,14 @@ impl CpuOperation for Components {
     }
 }
 
-/// Pixels that follow each other in a row: the first column, and the one after the last.
+/// Consecutive pixels of a row: the first column, and the one after the last.
 #[derive(Clone, Copy, Debug)]
 struct PixelRun {
     start: u32,
     end: u32,
 }
 
-/// The runs of some rows of all rows of all levels, in raster order.
+/// The runs of some rows, counted over all levels, in raster order.
 struct PixelRuns {
     runs: Vec<PixelRun>,
     /// The first run of each row, and the end of the last.
@@ -51,7 +50,7 @@ impl PixelRuns {
                     for_each_bit(set, |i| found.runs.push(PixelRun { start: x + i, end: x + i + 1 }));
                     continue;
                 }
-                // Where pixels differ from those before.
+                // Positions where pixels differ from those before.
                 for_each_bit(set ^ (set << 1 | u64::from(open.is_some())), |i| match open.take() {
                     None => open = Some(x + i),
                     Some(start) => found.runs.push(PixelRun { start, end: x + i }),
@@ -83,8 +82,7 @@ impl PixelRuns {
         }
     }
 
-    /// Joins the runs of `row` with those of an earlier row `above` whose columns are `from` to `to`
-    /// further right.
+    /// Joins the runs of `row` with the runs of an earlier row `above` whose columns are `from` to `to` further right.
     fn join_rows(&mut self, row: usize, above: usize, (from, to): (i64, i64)) {
         let (mut other, others) = (self.rows[above], self.rows[above + 1]);
         for i in self.row(row) {
@@ -107,7 +105,7 @@ impl PixelRuns {
     }
 }
 
-/// The pixels that are not 0, of at most 64: bit `i` is pixel `i`.
+/// The nonzero pixels of at most 64: bit `i` is pixel `i`.
 #[inline]
 fn bits<T: Pixel>(pixels: &[T]) -> u64 {
     let mut set = [0u8; 64];
@@ -125,7 +123,7 @@ fn for_each_bit(mut set: u64, mut f: impl FnMut(u32)) {
     }
 }
 
-/// Neighbours in an earlier row: levels and rows further, and the columns further right.
+/// Neighbours in an earlier row: the offset in levels and rows, and the column offsets.
 #[derive(Clone, Copy)]
 struct EarlierNeighbours {
     level: isize,
@@ -134,7 +132,7 @@ struct EarlierNeighbours {
 }
 
 impl EarlierNeighbours {
-    /// The earlier rows that neighbours of a pixel are in.
+    /// The earlier rows that contain neighbours of a pixel.
     fn of(how: Connectivity) -> Vec<EarlierNeighbours> {
         let mut all: Vec<EarlierNeighbours> = Vec::new();
         for [level, row, column] in how.before().filter(|[level, row, _]| [*level, *row] != [0, 0]) {
@@ -149,7 +147,7 @@ impl EarlierNeighbours {
         all
     }
 
-    /// The row, of all rows of all levels, for pixels of `row`.
+    /// The earlier row, counted over all levels, for pixels of `row`.
     fn at(self, row: usize, height: usize) -> Option<usize> {
         let level = (row / height).checked_add_signed(self.level)?;
         let y = (row % height).checked_add_signed(self.row).filter(|y| *y < height)?;
@@ -168,7 +166,7 @@ fn label<T: Pixel>(image: TypedInput<'_, T>, how: Connectivity, out: &mut [i32],
     by_blocks(&image.data[..shape.len()], extent, how, &mut out[..shape.len()], (unit, block), threads);
 }
 
-/// Labels of pixels, joined in blocks of a number of rows that is a multiple of a unit.
+/// Labels pixels by blocks whose number of rows is a multiple of `unit`.
 fn by_blocks<T: Pixel>(
     pixels: &[T],
     [depth, height, width]: [usize; 3],
@@ -215,7 +213,7 @@ fn by_blocks<T: Pixel>(
             }
         }
     }
-    // Parents precede: they have their label when it is asked for.
+    // Parents come first: they have their label when it is read.
     let (mut labels, mut last) = (std::mem::take(&mut all.parents), 0);
     for i in 0..labels.len() {
         labels[i] = if labels[i] as usize == i {

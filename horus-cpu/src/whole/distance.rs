@@ -28,11 +28,10 @@ impl CpuOperation for NearestPixel {
     }
 }
 
-/// Steps to a background pixel that is not there: more than an image has rows, and far from `i32`'s
-/// end.
+/// The distance to a missing background pixel: more than an image has rows, and far from `i32`'s limit.
 const FAR: i32 = 1 << 30;
 
-/// The nearest background pixels on lines along an axis, of rows `rows` of every plane.
+/// The nearest background pixels on lines along an axis, in rows `rows` of every plane.
 fn nearest_on_line<T: Pixel>(along: Axis, input: TypedInput<'_, T>, out: &mut [i32], to: &OperationOutput) {
     let &OperationOutput { geometry, rows, .. } = to;
     if rows.is_empty() || geometry.shape.width == 0 {
@@ -47,7 +46,7 @@ fn nearest_on_line<T: Pixel>(along: Axis, input: TypedInput<'_, T>, out: &mut [i
 fn nearest_row<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &OperationOutput) {
     let &OperationOutput { geometry, rows, threads, isa } = to;
     let (width, height) = (geometry.shape.width, geometry.shape.height.cast_signed());
-    // A part looks for background beyond its rows, so that there are no more of them than threads.
+    // A part searches beyond its rows for background, so there are no more parts than threads.
     let n = rows.len().div_ceil(threads.max(1)).max(grain(width));
     for c in 0..geometry.shape.planes() {
         let plane = input.plane(c);
@@ -69,7 +68,7 @@ fn nearest_row<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &Operati
     }
 }
 
-/// Parts of some pixels of all levels are swept while they are in the cache.
+/// Sweeps some pixels of all levels while they are in the cache.
 fn nearest_level<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &OperationOutput) {
     let &OperationOutput { geometry, rows, threads, isa } = to;
     let (planes, channels) = (geometry.shape.planes(), geometry.shape.channels);
@@ -94,14 +93,10 @@ fn nearest_level<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &Opera
             }
         }
     };
-    if threads <= 1 {
-        parts.into_iter().enumerate().for_each(sweep);
-    } else {
-        parts.into_par_iter().enumerate().for_each(sweep);
-    }
+    parallel::for_each(threads, parts.into_iter().enumerate().collect(), sweep);
 }
 
-/// Steps from a line of pixels to the first background pixel of each column, of rows beyond it.
+/// Distances from a line of pixels to the first background pixel of each column, in rows beyond the line.
 fn find_background<'a, T: Pixel>(steps: &mut [i32], beyond: impl Iterator<Item = &'a [T]>) {
     let mut left = steps.len();
     for (k, row) in beyond.enumerate() {
@@ -142,14 +137,14 @@ fn step_up_body<T: Pixel>(_: Isa, row: &[T], steps: &mut [i32], out: &mut [i32])
     }
 }
 
-/// A metric along a line: after some place a later pixel of the line is nearer than an earlier
-/// one, and nowhere else.
+/// A metric along a line: from some position on, a later pixel of the line is nearer than an earlier one, and nowhere
+/// else.
 trait Envelope: Copy {
-    /// The measure of a pixel of this height so far away on the line.
+    /// The measure of a pixel of this height at this distance on the line.
     fn measure(self, height: f64, steps: f64) -> f64;
-    /// The place after which pixel `j > i` of height `b` is nearer than pixel `i` of height `a`.
+    /// The position from which pixel `j > i` of height `b` is nearer than pixel `i` of height `a`.
     fn from(self, i: f64, a: f64, j: f64, b: f64) -> f64;
-    /// Returns `true` if that place is not after another.
+    /// Returns `true` if that position is not after another.
     #[inline(always)]
     fn is_from(self, place: f64, (i, a): (f64, f64), (j, b): (f64, f64)) -> bool {
         self.from(i, a, j, b) <= place
@@ -163,10 +158,10 @@ struct ByLength {
     /// One over the square of the size.
     scale: f64,
 }
-/// Steps along the axes.
+/// Distance in steps along the axes.
 #[derive(Clone, Copy)]
 struct ByAxes;
-/// Steps in any direction.
+/// Distance in steps in any direction.
 #[derive(Clone, Copy)]
 struct ByNeighbours;
 
@@ -221,19 +216,19 @@ impl Envelope for ByNeighbours {
     }
 }
 
-/// A pixel of a line that may be the nearest one after place `from`.
+/// A pixel of a line that may be the nearest one after position `from`.
 #[derive(Clone, Copy)]
 struct EnvelopeSite {
     from: f64,
     at: f64,
     height: f64,
-    /// The first pixel for which it is compared with the site before.
+    /// The first pixel for which this site is compared with the site before.
     first: usize,
-    /// One past the last pixel for which the site before is compared with it.
+    /// One past the last pixel for which the site before is compared with this one.
     until: usize,
 }
 
-/// What is found for the pixels of a line, and memory for it.
+/// The results for the pixels of a line, and memory.
 struct DistanceLine {
     heights: Vec<f64>,
     sites: Vec<EnvelopeSite>,
@@ -249,9 +244,9 @@ impl DistanceLine {
         DistanceLine { heights: vec![0.0; n], sites: vec![none; n], measures: vec![0.0; n], nearest: vec![-1; n] }
     }
 
-    /// Finds the nearest of the pixels of a line that have offsets, for those in `range`: of equally near ones the
-    /// first. Places are right to `slack`: pixels whose places are so close to each other are compared by their
-    /// measures, which decide by their own roundings.
+    /// Finds the nearest pixel of a line with offsets, for each pixel in `range`; the first of equally near ones.
+    /// Positions are exact to `slack`: pixels whose positions are closer are compared by their measures, with their own
+    /// roundings.
     #[inline(always)]
     fn find(&mut self, offsets: &[i32], by: impl Envelope, slack: f64, range: Range<usize>) {
         let n = offsets.len();
@@ -272,7 +267,7 @@ impl DistanceLine {
             }
             let place = *at as i32;
             let measure = |x: usize| by.measure(*height, f64::from(x as i32 - place));
-            // Most sites have one pixel to be compared, or none: a selection, as a branch would be taken by chance.
+            // Most sites have one pixel to compare, or none: a selection, because a branch would be unpredictable.
             let (one, other) = (measure(first), measures[first]);
             let nearer = first >= done || one < other;
             measures[first] = if nearer { one } else { other };
@@ -305,7 +300,7 @@ fn envelope<'a>(
     sites: &'a mut [EnvelopeSite],
 ) -> &'a [EnvelopeSite] {
     let n = offsets.len();
-    // The last site is at hand: what is stored is loaded late.
+    // The last site is in a variable: a load after its store would wait.
     let (mut count, mut last) = (0, EnvelopeSite { from: 0.0, at: 0.0, height: 0.0, first: 0, until: 0 });
     for (k, (offset, height)) in (0i32..).zip(offsets.iter().zip(heights)) {
         if *offset == NONE {
@@ -322,7 +317,7 @@ fn envelope<'a>(
                 break;
             }
         }
-        // Where places are no numbers all pixels are compared.
+        // Where positions are NaN, all pixels are compared.
         let (first, until) = (after(from - slack), after_at_most(from + slack, n));
         if first < n {
             last = EnvelopeSite { from, at, height, first, until };
@@ -333,13 +328,13 @@ fn envelope<'a>(
     &sites[..count]
 }
 
-/// The first pixel after a place on a line; the first of the line if the place is no number.
+/// The first pixel after a position on a line; the first of the line for NaN.
 #[inline(always)]
 fn after(place: f64) -> usize {
     (place + 1.0).max(0.0) as usize
 }
 
-/// The same of a line of `n` pixels; one past the last if there is none, or if the place is no number.
+/// The same for a line of `n` pixels; one past the last if there is none, or for NaN.
 #[inline(always)]
 fn after_at_most(place: f64, n: usize) -> usize {
     (place + 1.0).min(n as f64) as usize
@@ -349,7 +344,7 @@ for_each_isa! {
     fn search[][](offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut DistanceLine) as search_body
 }
 
-/// Finds the measures, and the places, of the nearest pixels of a part of a line of offsets.
+/// Finds the measures and the positions of the nearest pixels of a part of a line of offsets.
 #[inline(always)]
 fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut DistanceLine) {
     match how.metric {
@@ -357,7 +352,7 @@ fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, 
             let [levels, rows, columns] = spacing.get();
             let (size, others) = if how.along == Axis::Rows { (rows, [levels; 2]) } else { (columns, [levels, rows]) };
             let by = ByLength { size, scale: 1.0 / (size * size) };
-            // In squares of pixels.
+            // In squared pixels.
             let n = offsets.len() as f64;
             let largest = n * n + by.scale * heights(offsets, how, &mut line.heights);
             let slack = if size < 1e-100 {
@@ -367,10 +362,10 @@ fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, 
                 && is_power_of_two(size)
                 && others.iter().all(|v| (v / size).fract() == 0.0)
             {
-                // Whole numbers, and their quotients, which are further from the next one than they round.
+                // Integers, and their quotients, whose distance exceeds their rounding.
                 0.0
             } else {
-                // Roundings of places and of measures are less than 2^-49 of the largest ones.
+                // Roundings of positions and of measures are less than 2^-49 of the largest ones.
                 largest * 2.0f64.powi(-44)
             };
             line.find(offsets, by, slack, range);
@@ -386,16 +381,16 @@ fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, 
     }
 }
 
-/// Returns `true` if products by it are exact.
+/// Returns `true` if products by this number are exact.
 #[inline(always)]
 fn is_power_of_two(size: f64) -> bool {
     size.to_bits() << 12 == 0
 }
 
-/// The measures at the places of the pixels of a line, and the largest one.
+/// The measures at the positions of the pixels of a line, and the largest one.
 #[inline(always)]
 fn heights(offsets: &[i32], how: NearestPixel, heights: &mut [f64]) -> f64 {
-    // Numbers that are not negative are in the order of their bits.
+    // Nonnegative floats are ordered like their bits.
     let mut highest = 0;
     for (offset, height) in offsets.iter().zip(heights) {
         let offset = if *offset == NONE { 0 } else { *offset };
@@ -445,7 +440,7 @@ fn nearest(
     Ok(())
 }
 
-/// What is found at place `x` of a line of offsets whose nearest pixel is `at`.
+/// The result at position `x` of a line of offsets whose nearest pixel is `at`.
 #[inline(always)]
 fn offset_to_nearest(how: NearestPixel, offsets: &[i32], at: i32, x: i32) -> i32 {
     offsets.get(at as usize).map_or(NONE, |offset| how.offset(*offset, at - x))
@@ -473,10 +468,10 @@ fn each_row<T: Pixel>(
     }
 }
 
-/// Columns that are copied to lines, and back, at once: a line of the cache.
+/// Columns copied to lines, and back, at once: a cache line.
 const COLUMNS: usize = 16;
 
-/// A pass along rows.
+/// Finds the nearest pixels along columns.
 fn nearest_down(
     how: NearestPixel,
     input: TypedInput<'_, i32>,
@@ -484,7 +479,7 @@ fn nearest_down(
     &OperationOutput { geometry, rows, threads, isa }: &OperationOutput,
 ) {
     let (width, height, planes) = (geometry.shape.width, geometry.shape.height, geometry.shape.planes());
-    // Each part of a plane goes along whole columns: planes are divided only if there are fewer than threads.
+    // Each part of a plane has whole columns: planes are divided only if there are fewer planes than threads.
     let n = rows.len().div_ceil(threads.max(1).div_ceil(planes.max(1)));
     let part = |p: usize, first: isize, out: &mut [i32]| {
         let plane = input.plane(p);
@@ -518,9 +513,5 @@ fn nearest_down(
             of_rows.chunks_mut(n * width).enumerate().map(|(k, out)| (p, rows.start + (k * n).cast_signed(), out)),
         );
     }
-    if threads <= 1 {
-        parts.into_iter().for_each(|(p, first, out)| part(p, first, out));
-    } else {
-        parts.into_par_iter().for_each(|(p, first, out)| part(p, first, out));
-    }
+    parallel::for_each(threads, parts, |(p, first, out)| part(p, first, out));
 }

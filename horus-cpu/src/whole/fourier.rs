@@ -1,9 +1,8 @@
 //! Linear filters by Fourier transforms of pairs of tiles.
 //!
-//! Lines are transformed eight at a time, one per lane of vectors. Columns are transformed and
-//! stored turned by a quarter, so that then rows lie side by side as the columns did. These are
-//! transformed, multiplied by the spectrum of the filter and transformed back while they are in the
-//! cache.
+//! Lines are transformed eight at a time, one in each SIMD lane. Columns are transformed and stored transposed, so that
+//! rows are then adjacent as the columns were. Rows are transformed, multiplied by the spectrum of the filter and
+//! transformed back while they are in the cache.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -32,27 +31,26 @@ impl CpuOperation for Fourier {
 
 /// Lines transformed together.
 const LANES: usize = 8;
-/// Pixels of a row that are converted together: a cache line of `f32`, of two times eight columns.
+/// Pixels of a row that are converted together: a cache line of `f32`, two times eight columns.
 const GROUP: usize = 2 * LANES;
 
-/// Pixels that follow each row of a tile in memory: rows a power of two apart would share few lines
-/// of the cache.
+/// Padding after each row of a tile in memory: rows a power of two apart would share few cache sets.
 const APART: usize = GROUP;
-/// Parts of the work of each thread: threads that end early take those of others.
+/// Parts of the work for each thread, so that threads that end early take parts of others.
 const CHUNKS: usize = 4;
 
-/// A number of each of eight lines.
+/// A number for each of eight lines.
 type LineValues = [f64; LANES];
 /// A point of eight lines: real parts, then imaginary ones.
 type Point = [LineValues; 2];
-/// A point of no value yet.
+/// A point without a value yet.
 const NOTHING: Point = [[0.0; LANES]; 2];
 
 /// The roots of a transform.
 struct TransformRoots {
-    /// For pairs of points half a line apart, if there are any: the roots of points `1..n / 2`.
+    /// For pairs of points half a line apart, if any: the roots of points `1..n / 2`.
     pairs: Option<Vec<Complex>>,
-    /// For butterflies of `4q` points, from the most on: `q` and the roots of their points `1..q`.
+    /// For butterflies of `4q` points, the largest first: `q` and the roots of points `1..q`.
     butterflies: Vec<(usize, Vec<[Complex; 3]>)>,
 }
 
@@ -71,7 +69,7 @@ impl TransformRoots {
 /// Parts common to all tiles of a launch.
 struct FourierContext<'a> {
     how: &'a Fourier,
-    /// Of columns and of rows.
+    /// Roots for columns and for rows.
     roots: [TransformRoots; 2],
 }
 
@@ -83,9 +81,9 @@ struct TilePairMemory<T> {
     in_use: [bool; 2],
     /// Eight columns.
     columns: Vec<Point>,
-    /// Transformed columns, turned: for each eight rows, a point per column.
+    /// Transformed columns, transposed: for each eight rows, a point for each column.
     turned: Vec<Point>,
-    /// Their product with the spectrum of a filter, transformed back along rows.
+    /// Product with the spectrum of a filter, transformed back along rows.
     product: Vec<Point>,
     /// The responses of both tiles to a filter, row-major.
     responses: [Vec<T>; 2],
@@ -107,8 +105,7 @@ impl<T: Float> TilePairMemory<T> {
     }
 }
 
-/// A pair of tiles to compute: the first pixel of its result, and its part of each row of each
-/// filter's response.
+/// A pair of tiles to compute: the first pixel of its result, and its part of each row of each filter's response.
 struct TilePair<'a, T> {
     input: usize,
     corner: [isize; 2],
@@ -131,7 +128,7 @@ fn filter<T: Float>(input: TypedInput<'_, T>, how: &Fourier, out: &mut [T], to: 
         false => how.filters.iter().map(|f| spectrum(isa, &shared, f)).collect(),
     };
     let mut jobs = jobs(how, out, to);
-    // Memory for a pair is used again for the next.
+    // Memory of a pair is reused for the next.
     let run = |pair: &mut TilePairMemory<T>, job: &mut TilePair<'_, T>| {
         read(&input.plane(job.input), how, job.corner, pair);
         let some = pair.in_use != [false; 2];
@@ -152,7 +149,7 @@ fn filter<T: Float>(input: TypedInput<'_, T>, how: &Fourier, out: &mut [T], to: 
     };
     let len = jobs.len().div_ceil(CHUNKS * threads);
     if parallel && jobs.len() > 1 {
-        // As many as there are threads: the system clears memory that is new.
+        // At most one for each thread: the system clears new memory.
         let free: Mutex<Vec<TilePairMemory<T>>> = Mutex::default();
         let pairs = || free.lock().unwrap_or_else(PoisonError::into_inner);
         jobs.par_chunks_mut(len).with_max_len(1).for_each(|jobs| {
@@ -224,7 +221,7 @@ fn read<T: Float>(plane: &Plane<'_, T>, how: &Fourier, [top, left]: [isize; 2], 
                 }
                 None => line.fill(outside),
             }
-            // Not so for NaN.
+            // False for NaN.
             taken &= line.iter().fold(true, |all, v| all & (v.abs() <= largest));
         }
         pair.in_use[k] = taken;
@@ -256,7 +253,7 @@ fn write<T: Float>(
 }
 
 for_each_isa! {
-    /// The spectrum of a filter, as [`TilePairMemory::turned`] of it.
+    /// The spectrum of a filter, in the layout of [`TilePairMemory::turned`].
     fn spectrum[][](shared: &FourierContext<'_>, filter: &Filter) -> Vec<Point> as spectrum_body
 }
 
@@ -338,7 +335,7 @@ fn respond_body<T: Float>(isa: Isa, shared: &FourierContext<'_>, spectrum: &[Poi
 }
 
 for_each_isa! {
-    /// Stores eight lines as points `x..x + 8` of a tile of `width` columns, turned.
+    /// Stores eight lines as points `x..x + 8` of a tile of `width` columns, transposed.
     fn turn[][](columns: &[Point], turned: &mut [Point], width: usize, x: usize) as turn_body
 }
 
@@ -419,18 +416,18 @@ impl<V: Vector<Elem = f64>> Complexes<V> {
     /// Lanes `at..` of a point.
     ///
     /// # Safety
-    /// For this and all others: the machine has the instruction set, and there are so many lanes.
+    /// For this and all other methods: the machine has the instruction set, and there are as many lanes.
     #[inline(always)]
     unsafe fn load(point: &Point, at: usize) -> Self {
         debug_assert!(at + V::LANES <= LANES);
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: V::load(point[0].as_ptr().add(at)), im: V::load(point[1].as_ptr().add(at)) } }
     }
 
     #[inline(always)]
     unsafe fn store(self, point: &mut Point, at: usize) {
         debug_assert!(at + V::LANES <= LANES);
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             self.re.store(point[0].as_mut_ptr().add(at));
             self.im.store(point[1].as_mut_ptr().add(at));
@@ -439,39 +436,39 @@ impl<V: Vector<Elem = f64>> Complexes<V> {
 
     #[inline(always)]
     unsafe fn splat([re, im]: Complex) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: V::splat(re), im: V::splat(im) } }
     }
 
     #[inline(always)]
     unsafe fn add(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.add(a.re), im: self.im.add(a.im) } }
     }
 
     #[inline(always)]
     unsafe fn sub(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.sub(a.re), im: self.im.sub(a.im) } }
     }
 
     /// `self + i a`.
     #[inline(always)]
     unsafe fn add_turned(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.sub(a.im), im: self.im.add(a.re) } }
     }
 
     /// `self - i a`.
     #[inline(always)]
     unsafe fn sub_turned(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.add(a.im), im: self.im.sub(a.re) } }
     }
 
     #[inline(always)]
     unsafe fn mul(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.fms(a.re, self.im.mul(a.im)), im: self.re.fma(a.im, self.im.mul(a.re)) } }
     }
 }
@@ -486,7 +483,7 @@ fn quarters(block: &mut [Point], q: usize) -> [&mut [Point]; 4] {
 
 #[inline(always)]
 unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &TransformRoots) {
-    // SAFETY: vouched for by the caller; vectors divide eight lanes.
+    // SAFETY: promised by the caller; vectors divide eight lanes.
     unsafe {
         if let Some(roots) = &steps.pairs {
             let (a, b) = lines.split_at_mut(lines.len() / 2);
@@ -528,7 +525,7 @@ unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Transform
 
 #[inline(always)]
 unsafe fn back_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &TransformRoots) {
-    // SAFETY: vouched for by the caller; vectors divide eight lanes.
+    // SAFETY: promised by the caller; vectors divide eight lanes.
     unsafe {
         for (q, roots) in steps.butterflies.iter().rev() {
             for block in lines.chunks_exact_mut(4 * q) {
@@ -572,7 +569,7 @@ unsafe fn back_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &TransformR
 unsafe fn multiply_by<V: Vector<Elem = f64>>(a: &[Point], b: &[Point], to: &mut [Point]) {
     for ((a, b), to) in a.iter().zip(b).zip(to) {
         for at in (0..LANES).step_by(V::LANES) {
-            // SAFETY: vouched for by the caller; vectors divide eight lanes.
+            // SAFETY: promised by the caller; vectors divide eight lanes.
             unsafe { Complexes::<V>::load(a, at).mul(Complexes::load(b, at)).store(to, at) };
         }
     }

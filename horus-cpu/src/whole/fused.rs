@@ -1,5 +1,4 @@
-//! Row reductions of an expression: blocks of rows are evaluated into a buffer that stays in the
-//! cache, and reduced.
+//! Row reductions of an expression: blocks of rows are evaluated into a buffer that stays in the cache, and reduced.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use horus_host::device::{Geometry, Launch, Memory};
 use horus_plan::ir::kernel::{Kernel, MapKernel};
 use horus_plan::ops::reduce::RowReduce;
 
-/// Pixels of a block: with their operands they fit the second-level cache.
+/// Pixels of a block: with their operands, they fit the second-level cache.
 const BLOCK: usize = 1 << 15;
 
 /// Runs a [`Kernel::MapReduce`] on the current thread pool (`threads` of it).

@@ -29,7 +29,7 @@ struct Bins {
 }
 
 impl Bins {
-    /// The bin of a value, or the counter after the last.
+    /// The bin of a value, or the counter after the last bin.
     fn counter(self, v: f64) -> usize {
         bin_of(v, self.lo, self.hi, self.bins).unwrap_or(self.bins)
     }
@@ -49,7 +49,7 @@ fn count<T: Pixel>(
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
     let finder = BinFinder::of::<T>(isa, bins, rows.len() * width * input.geometry.shape.planes());
-    // One counter too many, for what lies in no bin.
+    // One more counter, for values outside all bins.
     let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);
         let end = rows.end.min(y + n.cast_signed());
@@ -83,7 +83,7 @@ fn sums(
 enum BinFinder {
     /// By value, after the pixels have been counted.
     Bytes,
-    /// In a table of bins, by the bits of the pixel; of 16 bits.
+    /// In a table of bins, indexed by the bits of a 16-bit pixel.
     Table(Box<[u32; 1 << 16]>),
     /// By their quotients.
     Quotients,
@@ -101,10 +101,10 @@ impl BinFinder {
     }
 }
 
-/// Pixels from which on a table is filled: it takes as many quotients as it has entries.
+/// Minimum number of pixels for which a table pays off: it takes as many quotients as it has entries.
 const TABLE_PIXELS: usize = 1 << 16;
 
-/// The bin of each number of 16 bits, by its bits; those in no bin have the counter after the last.
+/// The bin of each 16-bit number, indexed by its bits; numbers outside all bins have the counter after the last.
 fn table<T: Pixel>(isa: Isa, bins: Bins) -> Box<[u32; 1 << 16]> {
     let mut table = Box::new([0; 1 << 16]);
     for (part, at) in table.chunks_mut(TOGETHER).zip((0u16..).step_by(TOGETHER)) {
@@ -134,12 +134,12 @@ fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&BinFinder, Bins), coun
 /// Pixels whose bins are found together.
 const TOGETHER: usize = 256;
 
-/// Bins from which on four counters for each take longer to clear and to add than they save, as
-/// neighbours rarely share one: so with 65,536 bins, not so with 256.
+/// Number of bins from which four counters for each bin take longer to clear and to add than they save, because
+/// neighbours rarely share a bin: measured with 65,536 bins; not with 256.
 const MANY: usize = 1 << 12;
 
-/// Four counters for each bin: equal neighbours are common, and an increment waits for the previous
-/// one of its counter.
+/// Four counters for each bin: equal neighbours are common, and an increment waits for the previous one of the same
+/// counter.
 struct BinCounters<'a> {
     counts: &'a mut [u64],
     fours: Vec<[u64; 4]>,
@@ -165,7 +165,7 @@ impl Drop for BinCounters<'_> {
     }
 }
 
-/// Counts values first, then finds the bin of each of the 256.
+/// Counts values first, then finds the bin of each of the 256 values.
 fn count_bytes(pixels: &[u8], bins: Bins, counts: &mut [u64]) {
     // Equal neighbours are common; with four tables an increment rarely waits for the previous one.
     let mut tables = [[0u32; 256]; 4];
@@ -190,22 +190,22 @@ fn count_bytes(pixels: &[u8], bins: Bins, counts: &mut [u64]) {
     }
 }
 
-/// Bins found in single precision, where that is sure to be right.
+/// Bins found in single precision, where the result is certain.
 struct SinglePrecisionBins {
     /// The least and the greatest `f32` within the bins.
     range: [f32; 2],
     lo: f32,
     scale: f32,
     bins: i32,
-    /// More than a position may differ from that of [`bin_of`].
+    /// Upper bound of the error of a position, compared with [`bin_of`].
     error: f32,
 }
 
 impl SinglePrecisionBins {
-    /// `None` if too few positions would be sure.
+    /// `None` if too few positions would be certain.
     fn of(Bins { lo, hi, bins }: Bins) -> Option<SinglePrecisionBins> {
         let scale = bins as f64 / (hi - lo);
-        // Roundings of `lo`, and of the difference, the scale and the product: 2^-24 each, and room.
+        // Roundings of `lo`, of the difference, the scale and the product: 2^-24 each, and a margin.
         let error = scale * lo.abs() * 2f64.powi(-23) + bins as f64 * 2f64.powi(-22);
         if !(error < 1.0 / 256.0 && scale > 1e-30 && scale < 1e30) {
             return None;
@@ -220,7 +220,7 @@ impl SinglePrecisionBins {
 
 for_each_isa! { fn near_bins[T: Pixel][T](pixels: &[T], near: &SinglePrecisionBins, index: &mut [u32]) -> bool as near_bins_body }
 
-/// The bins of some `f32` pixels; `false` if one of them lies too close to the edge of two.
+/// The bins of some `f32` pixels; `false` if one is too close to the edge of two bins.
 #[inline(always)]
 fn near_bins_body<T: Pixel>(_: Isa, pixels: &[T], near: &SinglePrecisionBins, index: &mut [u32]) -> bool {
     let SinglePrecisionBins { range: [least, most], lo, scale, bins, error } = *near;
@@ -230,7 +230,7 @@ fn near_bins_body<T: Pixel>(_: Isa, pixels: &[T], near: &SinglePrecisionBins, in
         let bin = position as i32;
         let within = position - bin as f32;
         let inside = (*v >= least) & (*v <= most);
-        // What lies before the second bin, or in the last, is there even if it is a little off.
+        // Positions before the second bin, or in the last, stay in place even with a small error.
         let between = (position > 0.5) & (position < bins as f32 - 0.5);
         unsure |= inside & between & ((within < error) | (within > 1.0 - error));
         *index = if inside { Ord::min(bin, bins - 1) } else { bins }.cast_unsigned();

@@ -1,4 +1,4 @@
-//! Samples of several channels from one order to the other: planes, and interleaved.
+//! Conversion between planes and interleaved channels.
 
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, out, view};
 use crate::simd::Isa;
@@ -22,7 +22,7 @@ impl CpuOperation for Interleave {
     }
 }
 
-/// Rows `rows` of planes from interleaved samples.
+/// Writes rows `rows` of planes from interleaved samples.
 fn deinterleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationOutput) {
     let &OperationOutput { geometry, rows, isa, .. } = to;
     let (channels, n) = (geometry.shape.channels, rows.len() * geometry.shape.width);
@@ -43,7 +43,7 @@ fn deinterleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &Operatio
     to.run(tasks, |(from, mut to)| split(isa, from, &mut to));
 }
 
-/// Rows `rows` of interleaved samples from planes.
+/// Writes rows `rows` of interleaved samples from planes.
 fn interleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationOutput) {
     let &OperationOutput { geometry, rows, isa, .. } = to;
     let (channels, n) = (geometry.shape.samples, rows.len() * geometry.shape.width);
@@ -63,15 +63,15 @@ fn interleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationO
 }
 
 for_each_isa! {
-    /// All samples of pixels, each in a run of its own.
+    /// Splits pixels into a run for each sample.
     pub(crate) fn split[T: Pixel][T](from: &[T], to: &mut [&mut [T]]) as split_any
 }
 for_each_isa! {
-    /// Pixels of samples from runs of them.
+    /// Interleaves runs of samples to pixels.
     pub(crate) fn join[T: Pixel][T](from: &[&[T]], to: &mut [T]) as join_any
 }
 for_each_isa! {
-    /// One sample of pixels of so many, from the first element on.
+    /// Picks one sample of each pixel of `samples` samples, from the first element on.
     pub(crate) fn pick[T: Pixel][T](from: &[T], samples: usize, to: &mut [T]) as pick_any
 }
 
@@ -89,13 +89,13 @@ fn pick_any<T: Pixel>(_: Isa, from: &[T], samples: usize, to: &mut [T]) {
 fn pick_fixed<T: Pixel, const C: usize>(from: &[T], to: &mut [T]) {
     let n = to.len().min(from.len().div_ceil(C));
     for i in 0..n {
-        // SAFETY: so many pixels have a first element.
+        // SAFETY: each of these pixels has a first element.
         unsafe { *to.get_unchecked_mut(i) = *from.get_unchecked(C * i) }
     }
 }
 
-/// Functions of a constant number of channels, each in a slice of its own, for which the compiler finds shuffles: of a loop over
-/// channels, or of bounds, it does not.
+/// Functions for a constant number of channels, each in its own slice, for which the compiler uses shuffles. With a
+/// loop over channels, or with bounds checks, it does not.
 macro_rules! known {
     ($split:ident $join:ident $count:literal: $($plane:ident $c:literal),*) => {
         #[inline(always)]

@@ -1,5 +1,5 @@
-//! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of
-//! rows. Sums are integers below 2^53, in `f64`.
+//! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of rows. Sums are integers
+//! below 2^53, in `f64`.
 
 use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, view};
 use horus_base::dispatch;
@@ -20,12 +20,11 @@ impl CpuOperation for LabelReduce {
     }
 }
 
-/// Elements of all per-thread tables together, and elements of a piece in which they are merged.
+/// Elements of all tables of threads together, and elements merged at a time.
 const ROOM: usize = 1 << 24;
 const MERGED: usize = 1 << 14;
 
-/// Labels of any integer type, read row by row, so that kernels are not compiled for each pair of
-/// types.
+/// Labels of any integer type, read row by row, so that kernels are not compiled for each pair of types.
 struct Labels<'a> {
     row: Box<LabelRow<'a>>,
 }
@@ -60,7 +59,7 @@ fn number<L: Pixel>(label: L) -> u32 {
     ((bits << above).cast_signed() >> above).cast_unsigned()
 }
 
-/// Reduces the pixels of `image` by `labels` of the same extent.
+/// Reduces the pixels of `image` by `labels` of the same shape.
 fn reduce<T: Pixel>(
     how: LabelReduce,
     labels: &Labels<'_>,
@@ -92,7 +91,7 @@ fn reduce<T: Pixel>(
     }
 }
 
-/// Calls `f` with the label and the value of each pixel whose label is one of `count`.
+/// Calls `f` with the label and the value of each pixel whose label is below `count`.
 #[inline(always)]
 fn each_pixel<T: Pixel>(
     labels: &Labels<'_>,
@@ -142,13 +141,12 @@ fn sums<T: Pixel>(
     });
 }
 
-/// Sums of rows, columns and their products, of labels that are `width` pixels wide.
+/// Sums of rows, columns and their products, for labels in rows of `width` pixels.
 fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &mut [f64], to: &OperationOutput) {
     let LabelReduce::Shape { origin: [first_row, first_column], .. } = how else { return };
     let (count, columns) = how.extent(0);
     let digit = |v: u64, k: usize| v >> (k * DIGIT_BITS) & MASK;
-    // Prefix sums of the digits of columns and of their squares: a run of pixels of one label is
-    // one difference.
+    // Prefix sums of the digits of columns and of their squares: a run of pixels of one label is one difference.
     let mut up_to = vec![[0u64; 5]; width + 1];
     for x in 0..width {
         let at = (first_column + x) as u64;
@@ -190,8 +188,7 @@ fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &mut [f64], 
     });
 }
 
-/// Adds up tables of `elements` integers, to which `part` adds its rows: one table per thread, if
-/// memory allows.
+/// Adds up tables of `elements` integers, to which `part` adds its rows: one table for each thread, if memory allows.
 fn summed(elements: usize, out: &mut [f64], to: &OperationOutput, part: impl Fn(Window, &mut [f64]) + Sync) {
     let out = &mut out[..elements];
     let parts = to.threads.min(ROOM / elements.max(1)).clamp(1, to.rows.len().max(1));

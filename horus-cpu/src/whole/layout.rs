@@ -1,4 +1,4 @@
-//! Kernels that move pixels: merging planes, transposition, tables; and running sums over levels.
+//! Kernels that move pixels: merging planes, transposition, lookup tables. Also running sums over levels.
 
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, grain, out, type_of, view, views};
 use crate::versions::moved;
@@ -41,10 +41,10 @@ impl CpuOperation for RunningDepth {
     }
 }
 
-/// Side of the squares that are transposed at once, through the stack, so that the lines of a
-/// column of pixels need not stay in the same set of the cache.
+/// Side of the squares that are transposed at once, through the stack, so that the lines of a column of pixels need not
+/// stay in the same cache set.
 const SQUARE: usize = 16;
-/// Side of the blocks of squares: both sides of a block fit the translation buffer.
+/// Side of the blocks of squares: both sides of a block fit the translation lookaside buffer.
 const BLOCK: usize = 64;
 
 /// Concatenates rows `rows` of the planes of the inputs.
@@ -88,8 +88,8 @@ fn running_depth<T: Pixel>(input: TypedInput<'_, T>, out: &mut [f64], to: &Opera
     }
 }
 
-/// The entries of `table` indexed by the pixels of rows `rows`, counted from the smallest pixel
-/// value. The table has an entry for every pixel value.
+/// The entries of `table` indexed by the pixels of rows `rows`, counted from the smallest pixel value. The table has an
+/// entry for every pixel value.
 fn lookup<S: Pixel + Into<i32>, T: Pixel>(input: TypedInput<'_, S>, table: &[T], out: &mut [T], to: &OperationOutput) {
     let &OperationOutput { geometry, rows, threads, .. } = to;
     let (width, lowest): (usize, i32) = (geometry.shape.width, S::LOWEST.into());
@@ -109,8 +109,7 @@ fn lookup<S: Pixel + Into<i32>, T: Pixel>(input: TypedInput<'_, S>, table: &[T],
     }
 }
 
-/// Output (`y`, `x`) is input (`x`, `y`), for output rows `rows` of every plane. The input holds
-/// all its rows.
+/// Output (`y`, `x`) is input (`x`, `y`), for output rows `rows` of every plane. All rows of the input are in memory.
 fn transpose<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationOutput) {
     let &OperationOutput { geometry, rows, threads, .. } = to;
     let width = geometry.shape.width;
@@ -138,8 +137,8 @@ fn transpose<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationOu
     }
 }
 
-/// The square of `pixels` whose corner is row `x`, column `y`, to column `x` of the rows `band` of
-/// the output.
+/// Transposes the square of `pixels` whose corner is row `x`, column `y`, to column `x` of the rows `band` of the
+/// output.
 #[inline(always)]
 fn transpose_square<T: Pixel>(pixels: &[T], stride: usize, (y, x): (usize, usize), band: &mut [T], width: usize) {
     let n = SQUARE.min(width - x);

@@ -1,8 +1,8 @@
-//! Kernels other than maps over pixels: merging planes, transposition, tables, reductions and
-//! histograms.
+//! Operations on whole images: merging planes, transposition, tables, reductions, histograms and others.
 //!
-//! Each operation implements [`CpuOperation`] in its module; the list of them is the planner's. They divide their rows among the threads of the device's pool where that pays. The division does
-//! not affect the result.
+//! Each operation implements [`CpuOperation`] in its module; the planner has the list of operations. An operation
+//! divides its rows among the threads of the device's pool where that pays off. The division does not affect the
+//! result.
 
 mod components;
 mod distance;
@@ -32,12 +32,12 @@ use horus_base::error::DeviceError;
 use horus_base::shape::Window;
 use horus_host::device::{Geometry, Launch, LaunchInput, Memory};
 
-/// Minimum number of pixels of a task that is worth handing to another thread.
+/// Minimum number of pixels of a task for another thread.
 const GRAIN: usize = 1 << 15;
 
 /// An operation on whole images, as the CPU computes it.
 pub(super) trait CpuOperation {
-    /// Computes the wanted rows: inside the thread pool, or on the calling thread alone. The launch is one that
+    /// Computes the requested rows: inside the thread pool, or on the calling thread alone. The launch is one that
     /// [`check`](horus_host::device::check::check) accepts.
     ///
     /// # Errors
@@ -45,11 +45,11 @@ pub(super) trait CpuOperation {
     fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError>;
 }
 
-/// The result of a launch, and what computes it.
+/// The result of a launch, and the threads and instructions that compute it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OperationOutput {
     pub(super) geometry: Geometry,
-    /// The rows to compute; of a histogram and a reduction of labels, those of the input.
+    /// The rows to compute; for a histogram or a reduction of labels, the rows of the input.
     pub(super) rows: Window,
     /// Threads of the pool; 1 is the calling thread alone.
     pub(super) threads: usize,
@@ -59,15 +59,12 @@ pub(super) struct OperationOutput {
 impl OperationOutput {
     /// Runs tasks, on several threads if there are any.
     fn run<Task: Send>(&self, tasks: Vec<Task>, run: impl Fn(Task) + Sync + Send) {
-        if self.threads <= 1 || tasks.len() == 1 {
-            tasks.into_iter().for_each(run);
-        } else {
-            tasks.into_par_iter().for_each(run);
-        }
+        parallel::for_each(self.threads, tasks, run);
     }
 }
 
-/// Runs an operation on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
+/// Runs an operation on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if
+/// `threads` is 1.
 ///
 /// # Errors
 /// [`DeviceError::Argument`] for memory that is not the host's.
@@ -129,16 +126,12 @@ fn grain(width: usize) -> usize {
     GRAIN.div_ceil(width.max(1))
 }
 
-/// Calls `f` with every chunk of `n` elements of `out` and its index: on the threads of the pool,
-/// or for one thread here.
+/// Calls `f` with every chunk of `n` elements of `out` and its index: on the threads of the pool, or for one thread on
+/// the calling one.
 fn each_chunk<T: Send>(threads: usize, out: &mut [T], n: usize, f: impl Fn(usize, &mut [T]) + Sync) {
-    // Compiled once per type instead of once per kernel: a third of all functions would be these.
+    // Compiled once for each type, not for each kernel.
     fn each<T: Send>(threads: usize, out: &mut [T], n: usize, f: &(dyn Fn(usize, &mut [T]) + Sync)) {
-        if threads <= 1 {
-            out.chunks_mut(n).enumerate().for_each(|(k, out)| f(k, out));
-        } else {
-            out.par_chunks_mut(n).enumerate().for_each(|(k, out)| f(k, out));
-        }
+        parallel::for_each(threads, out.chunks_mut(n).enumerate().collect(), |(k, out)| f(k, out));
     }
     each(threads, out, n, &f);
 }

@@ -1,8 +1,8 @@
 //! Matrix products.
 //!
-//! Columns of the second factor are packed, some terms at a time, into panels of two vectors, of
-//! which one stays in the innermost cache while all rows of the first factor pass it. The sums of a
-//! few rows are in registers meanwhile. Each sum takes its terms in their order.
+//! Columns of the second factor are packed, some terms at a time, into panels of two vectors. One panel stays in the
+//! innermost cache while all rows of the first factor are multiplied by it, with the sums of a few rows in registers.
+//! Each sum adds its terms in their order.
 
 use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, view};
 use crate::simd::{Isa, Simd, Vector};
@@ -20,15 +20,15 @@ impl CpuOperation for MatrixProduct {
     }
 }
 
-/// Terms of a panel: as many as fit, with two vectors each, the innermost cache.
+/// Terms of a panel: as many as fit the innermost cache, with two vectors each.
 const DEEP: usize = 256;
-/// Columns that are computed together: a few rows of them stay in the next cache while terms are added.
+/// Columns computed together: a few rows of them stay in the next cache while terms are added.
 const WIDE: usize = 512;
 /// Rows whose sums are in registers: with two vectors each, and a pair of factors, 15 of 16.
 const TALL: usize = 6;
-/// Multiply-adds of a task that is worth handing to another thread.
+/// Multiply-adds of a task for another thread.
 const GRAIN: usize = 1 << 18;
-/// Parts of the work of each thread: threads that end early take those of others.
+/// Parts of the work for each thread, so that threads that end early take parts of others.
 const CHUNKS: usize = 4;
 
 /// Computes the requested rows of a product.
@@ -52,7 +52,7 @@ fn product<T: Simd>(a: TypedInput<'_, T>, b: TypedInput<'_, T>, out: &mut [T], t
 }
 
 for_each_isa! {
-    /// `from` times `by`, of `width` columns.
+    /// `from` times `by`, which has `width` columns.
     fn multiply[T: Simd][T](from: &[T], by: &[T], width: usize, to: &mut [T]) as multiply_body
 }
 
@@ -79,13 +79,13 @@ unsafe fn multiply_by<V: Vector>(from: &[V::Elem], by: &[V::Elem], width: usize,
                 }
                 for (top, to) in to.chunks_mut(TALL * width).enumerate() {
                     let from = &from[top * TALL * terms..];
-                    // The last row stands for those that are missing.
+                    // The last row replaces missing ones.
                     let last = to.len() / width - 1;
                     let mut lines = [from; TALL];
                     for (i, line) in lines.iter_mut().enumerate() {
                         *line = &from[i.min(last) * terms + first..][..deep];
                     }
-                    // SAFETY: vouched for by the caller.
+                    // SAFETY: promised by the caller.
                     unsafe { add::<V>(&lines, panel, &mut to[x..], width, (last + 1, n), first == 0) }
                 }
             }
@@ -93,8 +93,8 @@ unsafe fn multiply_by<V: Vector>(from: &[V::Elem], by: &[V::Elem], width: usize,
     }
 }
 
-/// Adds the products of `lines` and `panel` to the first `rows` rows and `n` columns of `to`, or
-/// stores them if they are the first terms.
+/// Adds the products of `lines` and `panel` to the first `rows` rows and `n` columns of `to`, or stores them if they
+/// are the first terms.
 ///
 /// # Safety
 /// The machine has the instruction set.
@@ -108,9 +108,9 @@ unsafe fn add<V: Vector>(
     begin: bool,
 ) {
     let across = 2 * V::LANES;
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     let mut sums = [[unsafe { V::splat(V::Elem::ZERO) }; 2]; TALL];
-    // Of AVX-512.
+    // Vectors of AVX-512.
     let mut edge = [V::Elem::ZERO; 2 * 16];
     if !begin {
         for (sums, to) in sums.iter_mut().zip(to.chunks(width)).take(rows) {
@@ -126,7 +126,7 @@ unsafe fn add<V: Vector>(
             // SAFETY: a line has as many terms as the panel.
             let factor = unsafe { V::splat(*line.get_unchecked(k)) };
             for (sum, v) in sums.iter_mut().zip(pair) {
-                // SAFETY: vouched for by the caller.
+                // SAFETY: promised by the caller.
                 *sum = unsafe { factor.fma(v, *sum) };
             }
         }

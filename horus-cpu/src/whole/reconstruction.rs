@@ -1,8 +1,8 @@
-//! Reconstruction by Vincent's hybrid algorithm: a pass in raster order, one against it, and a
-//! queue of the remaining pixels.
+//! Reconstruction by Vincent's hybrid algorithm: a sweep in raster order, one against it, and a queue of the remaining
+//! pixels.
 //!
-//! All threads run the passes over blocks of rows, or of levels; one queue then continues across
-//! them. The result does not depend on the blocks.
+//! All threads sweep over blocks of rows, or of levels; one queue then continues across blocks. The result does not
+//! depend on the blocks.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ impl CpuOperation for Reconstruction {
     }
 }
 
-/// The reconstruction step of an image.
+/// An image under reconstruction.
 struct Growth<'a, T> {
     how: Reconstruction,
     mask: &'a [T],
@@ -34,8 +34,8 @@ struct Growth<'a, T> {
 }
 
 impl<T: Pixel> Growth<'_, T> {
-    /// Neighbouring rows of row `row` (of all rows of all levels) among rows `rows`, and the column
-    /// offsets of the neighbours: those before a pixel, times `sign`.
+    /// Neighbouring rows of row `row` (counted over all levels) among rows `rows`, and the column offsets of the
+    /// neighbours: preceding ones, times `sign`.
     fn neighbours(&self, row: usize, sign: isize, rows: [usize; 2]) -> Vec<(usize, isize)> {
         let (z, y) = (row / self.height, row % self.height);
         let places = self.before.iter().filter_map(|&[dz, dy, dx]| {
@@ -46,8 +46,8 @@ impl<T: Pixel> Growth<'_, T> {
         places.collect()
     }
 
-    /// A pass over rows `rows` in `out`: in raster order for `sign` 1, against it for -1. Each
-    /// pixel grows from those before it.
+    /// Sweeps over rows `rows` in `out`: in raster order for `sign` 1, against it for -1. Each pixel grows from the
+    /// pixels before it.
     fn sweep(&self, out: &mut [T], rows: [usize; 2], sign: isize) {
         let order = |k: usize| if sign > 0 { rows[0] + k } else { rows[1] - 1 - k };
         for row in (0..rows[1] - rows[0]).map(order) {
@@ -55,7 +55,7 @@ impl<T: Pixel> Growth<'_, T> {
         }
     }
 
-    /// A row of a pass.
+    /// Sweeps over a row.
     fn row(&self, out: &mut [T], rows: [usize; 2], row: usize, sign: isize) {
         let (how, width) = (self.how, self.width);
         let first = (row - rows[0]) * width;
@@ -218,7 +218,8 @@ fn blocks<T: Pixel>(
     };
     let mut waiting = vec![false; out.len()];
     each_chunk(threads, out, block * width, passes);
-    // After the second pass a pixel may give to those after it; what begins a block also to those before it, of another block.
+    // After the second sweep, a pixel may still grow into pixels after it; a pixel at the beginning of a block also
+    // into pixels of the block before.
     let (done, level) = (&*out, if out.len() > height * width { height } else { 1 });
     let mark = |(row, marks): (usize, &mut [bool])| {
         growth.mark(done, row, -1, marks);

@@ -1,8 +1,7 @@
 //! Resizing by kernels.
 //!
-//! A group of rows is computed together, one per lane of vectors: sums down the columns are stored
-//! with the rows of a column side by side, so that sums along them need no gathering. Samples of a pixel are columns
-//! beside each other.
+//! A group of rows is computed together, one in each SIMD lane. Sums down the columns are stored with the rows of a
+//! column adjacent, so that sums along the rows need no gathers. The samples of a pixel are adjacent columns.
 
 use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, type_of, view};
 use crate::plane::Plane;
@@ -30,7 +29,7 @@ const COLUMNS: usize = 64;
 /// Taps whose sums stay in registers.
 const TAPS: usize = 4;
 
-/// The sums along an axis, with weights of the type that is computed in.
+/// The sums along an axis, with weights of the type of the computation.
 struct ResizeSums<F> {
     runs: Vec<WeightedRun>,
     weights: Vec<F>,

@@ -1,5 +1,4 @@
-//! Reductions along rows and over columns of row results, in the fixed order of
-//! [`horus_plan::ops::reduce`].
+//! Reductions along rows, and over columns of row results, in the fixed order of [`horus_plan::ops::reduce`].
 
 use rayon::prelude::*;
 
@@ -35,8 +34,8 @@ impl CpuOperation for Fold {
     }
 }
 
-/// Reduces rows `rows` of every plane of `input` to one element each, or to one per column.
-/// `operand` is called only by reductions that [have one](RowReduce::has_operand).
+/// Reduces rows `rows` of every plane of `input` to one element each, or to one for each column. `operand` is called
+/// only by reductions that [have one](RowReduce::has_operand).
 pub(super) fn reduce<T: Pixel>(
     reduce: RowReduce,
     input: TypedInput<'_, T>,
@@ -109,7 +108,7 @@ fn each_row<T: Pixel, R: Pixel, const N: usize>(
     }
 }
 
-/// As [`each_row`], of interleaved pixels: a row is taken apart, and its samples are reduced each by itself.
+/// [`each_row`] for interleaved pixels: a row is deinterleaved, and each of its samples is reduced.
 fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
     input: TypedInput<'_, T>,
     out: &mut [R],
@@ -133,7 +132,7 @@ fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
         let plane = input.plane(level);
         let mut apart = vec![T::ZERO; width * samples];
         for k in 0..out[0].len() / N {
-            // A row of no pixels is reduced, too.
+            // A row without pixels is reduced, too.
             if width == 0 {
                 out.iter_mut().for_each(|out| out[N * k..][..N].copy_from_slice(&reduce(&[])));
                 continue;
@@ -149,11 +148,10 @@ fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
             }
         }
     };
-    if threads <= 1 { tasks.into_iter().for_each(run) } else { tasks.into_par_iter().for_each(run) }
+    parallel::for_each(threads, tasks, run);
 }
 
-/// [`horus_plan::ops::reduce::fold_planes`] of an image held whole, into one pixel per column, if
-/// there are several.
+/// [`horus_plan::ops::reduce::fold_planes`] of a whole image, into one pixel for each column, if there are several.
 fn fold<T: Pixel>(isa: Isa, how: Fold, input: TypedInput<'_, T>, out: &mut [T]) {
     let plane = input.geometry.plane();
     let planes = input.data[..plane * input.geometry.shape.planes()].chunks(plane.max(1));
@@ -229,7 +227,7 @@ fn running_sums_body<T: Pixel>(_: Isa, row: &[T], out: &mut [f64]) {
     }
 }
 
-/// A column of row results, by its [`segments`].
+/// Reduces a column of row results by its [`segments`].
 fn column<T: Pixel>(isa: Isa, how: Fold, values: &[T]) -> T {
     segments(how, values, |segment| match how {
         Fold::Sum | Fold::Moments => total(isa, segment),
@@ -238,8 +236,7 @@ fn column<T: Pixel>(isa: Isa, how: Fold, values: &[T]) -> T {
     })
 }
 
-/// The smallest and the largest pixel of a row: by segments, or at once where every order gives the
-/// same bits.
+/// The smallest and the largest pixel of a row: by segments, or at once where every order has the same bits.
 fn extremes<T: Pixel>(isa: Isa, row: &[T]) -> [T; 2] {
     let part = if T::DTYPE.is_float() { SEGMENT } else { row.len().max(1) };
     row.chunks(part).fold([T::HIGHEST, T::LOWEST], |[low, high], part| {
@@ -248,27 +245,25 @@ fn extremes<T: Pixel>(isa: Isa, row: &[T]) -> [T; 2] {
     })
 }
 
-/// Reduces a row of pixels: by its [`segments`], or at once where every order gives the same bits:
-/// extremes of integers, and sums of 16-bit integers, whose partial sums are all exact in `f64` (a
-/// row has less than 2^37 pixels).
+/// Reduces a row of pixels by its [`segments`], or at once where every order has the same bits: extremes of integers,
+/// and sums of 16-bit integers, whose partial sums are all exact in `f64` (a row has less than 2^37 pixels).
 #[inline(always)]
 fn pixels<T: Pixel, A: Pixel>(how: Fold, row: &[T], reduce: impl Fn(&[T]) -> A) -> A {
     let exact = !T::DTYPE.is_float() && (how != Fold::Sum || T::DTYPE.size() <= 2);
     if exact { reduce(row) } else { segments(how, row, reduce) }
 }
 
-/// The segments of a row or column from its beginning, each reduced by `reduce`, combined in order.
+/// Reduces the segments of a row or column from its beginning by `reduce`, and combines them in order.
 #[inline(always)]
 fn segments<T, A: Pixel>(how: Fold, values: &[T], reduce: impl Fn(&[T]) -> A) -> A {
     if values.len() <= SEGMENT {
-        // Its lanes started with the identity: combining once more changes no bit.
+        // The lanes started with the identity: combining once more changes no bit.
         return reduce(values);
     }
     values.chunks(SEGMENT).fold(how.identity(), |all, segment| how.combine(all, reduce(segment)))
 }
 
-// Each of these reduces one segment. (A loop over segments inside would spill the lanes and double
-// the time.)
+// Each function reduces one segment. (A loop over segments inside would spill the lanes and double the time.)
 for_each_isa! { fn sum[T: Pixel][T](row: &[T]) -> f64 as sum_body }
 for_each_isa! { fn squared_deviation[T: Pixel][T](row: &[T], mean: f64) -> f64 as squared_deviation_body }
 for_each_isa! { fn total[T: Pixel][T](values: &[T]) -> T as total_body }
@@ -296,8 +291,7 @@ fn total_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     lanes(Fold::Sum, values, T::add, T::add)
 }
 
-// Extremes start from a number, so the accumulator is never the NaN that `Arithmetic::min` tests
-// for.
+// Extremes start from a number, so the accumulator is never a NaN, for which `Arithmetic::min` tests.
 #[inline(always)]
 fn smallest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     let min = |acc: T, v: T| if v < acc { v } else { acc };
@@ -310,7 +304,7 @@ fn largest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     lanes(Fold::Max, values, max, max)
 }
 
-/// Both extremes: reading memory, or the cache, takes longer than two comparisons.
+/// Both extremes at once: reading memory, or the cache, takes longer than two comparisons.
 #[inline(always)]
 fn smallest_and_largest_body<T: Pixel>(_: Isa, values: &[T]) -> [T; 2] {
     let min = |acc: T, v: T| if v < acc { v } else { acc };
@@ -342,9 +336,9 @@ fn first_body<T: Pixel>(_: Isa, row: &[T], wanted: f64) -> f64 {
     f64::INFINITY
 }
 
-/// A segment: element `i` goes into lane `i mod 64` by `step`, then lanes are combined in halves by
-/// `join`. Equals [`combine_lanes`](horus_plan::ops::reduce::combine_lanes), but compiled for the
-/// instruction set: rows may be short.
+/// Reduces a segment: element `i` goes into lane `i mod 64` by `step`, then lanes are combined in halves by `join`.
+/// Equals [`combine_lanes`](horus_plan::ops::reduce::combine_lanes), but is compiled for the instruction set: rows may
+/// be short.
 #[inline(always)]
 fn lanes<T: Pixel, A: Pixel>(how: Fold, values: &[T], step: impl Fn(A, T) -> A, join: impl Fn(A, A) -> A) -> A {
     let mut lanes = [how.identity::<A>(); LANES];
@@ -360,7 +354,7 @@ fn lanes<T: Pixel, A: Pixel>(how: Fold, values: &[T], step: impl Fn(A, T) -> A, 
     halves(lanes, join)
 }
 
-/// Lanes combined in halves.
+/// Combines lanes in halves.
 #[inline(always)]
 fn halves<A: Copy>(mut lanes: [A; LANES], join: impl Fn(A, A) -> A) -> A {
     let mut half = LANES / 2;

@@ -1,8 +1,8 @@
 //! Samples at positions given by the pixels of other images.
 //!
-//! Positions are split into pixels and weights in blocks. Samples whose pixels all lie in the image are computed several at a
-//! time, without asking the border; others one by one (`at_edge`). Rows of positions that keep levels, rows and columns apart,
-//! as of a change of scale, are interpolated along one axis after the other (`apart`).
+//! Blocks of positions are split into pixels and weights. Samples whose pixels are all in the image are computed
+//! several at a time, without borders; others one by one (`at_edge`). Rows of positions that keep levels, rows and
+//! columns separate, for example for a change of scale, are interpolated along one axis after the other (`separable`).
 
 mod separable;
 
@@ -28,8 +28,7 @@ impl CpuOperation for Remap {
     }
 }
 
-/// Positions of either type, read row by row, so that kernels are not compiled for each pair of
-/// types.
+/// Positions of either type, read row by row, so that kernels are not compiled for each pair of types.
 struct SampleCoordinates<'a> {
     axes: Vec<AxisCoordinates<'a>>,
 }
@@ -54,7 +53,7 @@ impl<'a> SampleCoordinates<'a> {
 }
 
 impl AxisCoordinates<'_> {
-    /// A row of a plane, converted in `buffer` if it has to be.
+    /// A row of a plane, converted in `buffer` if necessary.
     fn row<'b>(&'b self, plane: usize, y: isize, buffer: &'b mut Vec<f64>) -> &'b [f64] {
         match self {
             AxisCoordinates::Single(view) => {
@@ -72,11 +71,11 @@ const BLOCK: usize = 64;
 /// First pixel of a sample at a NaN position: further away than any other.
 const NOWHERE: i32 = i32::MIN;
 
-/// How pixels are weighed, as coefficients of type `F`.
+/// The interpolation, with coefficients of type `F`.
 #[derive(Clone, Copy)]
 struct Weighing<F, const N: usize> {
     how: Sampling,
-    /// Of a B-spline the polynomial of each pixel, highest power first.
+    /// For a B-spline: the polynomial of each pixel, highest power first.
     pieces: Option<[[F; N]; N]>,
 }
 
@@ -105,14 +104,14 @@ impl<F: Float, const N: usize> SampleTaps<F, N> {
     const NONE: SampleTaps<F, N> =
         SampleTaps { first: [NOWHERE; BLOCK], t: [F::ZERO; BLOCK], weights: [[F::ZERO; BLOCK]; N] };
 
-    /// Returns `true` if all pixels of sample `i` lie in an image of `n` pixels.
+    /// Returns `true` if all pixels of sample `i` are in an image of `n` pixels.
     #[inline(always)]
     fn inside(&self, i: usize, n: usize) -> bool {
         // Fewer than 2^31 pixels along an axis.
         n >= N && self.first[i].cast_unsigned() <= (n - N) as u32
     }
 
-    /// Marks the samples of which some pixels do not lie in an image of `n` pixels.
+    /// Marks the samples of which some pixels are outside an image of `n` pixels.
     #[inline(always)]
     fn mark(&self, n: usize, beyond: &mut [u8; BLOCK]) {
         let last = if n >= N { (n - N) as u32 } else { return beyond.fill(1) };
@@ -121,7 +120,7 @@ impl<F: Float, const N: usize> SampleTaps<F, N> {
         }
     }
 
-    /// The first pixel of sample `i`, which lies in the image.
+    /// The first pixel of sample `i`, which is in the image.
     #[inline(always)]
     fn start(&self, i: usize) -> usize {
         self.first[i].cast_unsigned() as usize
@@ -148,7 +147,7 @@ impl<F: Float, const N: usize> SampleTaps<F, N> {
     }
 }
 
-/// The pixel that is read at place `at` of `n` pixels, `None` for the constant of the border.
+/// The pixel read at position `at` of `n` pixels; `None` for the constant of the border.
 #[inline(always)]
 fn place(at: isize, border: Border, n: usize) -> Option<usize> {
     if at >= 0 && at < n.cast_signed() { Some(at.cast_unsigned()) } else { border.map(at, n) }
@@ -162,7 +161,7 @@ struct SampleWeights<F, const N: usize> {
 }
 
 impl<F: Float, const N: usize> SampleWeights<F, N> {
-    /// The value between those of the pixels.
+    /// Interpolates between the pixels.
     #[inline(always)]
     fn between(&self, values: &[F; N]) -> F {
         if N == 1 {
@@ -204,7 +203,7 @@ fn split_of<F: Float, const N: usize>(
         Sampling::Spline5 => split_by(Sampling::Spline5, positions, to),
     }
     if let Some(pieces) = &how.pieces {
-        // As `Sampling::weights`, one pixel after the other.
+        // As in `Sampling::weights`, one pixel after the other.
         for (piece, weights) in pieces.iter().zip(&mut to.weights) {
             for i in 0..BLOCK {
                 let mut sum = piece[0];
@@ -284,11 +283,7 @@ fn remap_by<T: Pixel, const N: usize>(
             parts.push((plane, rows.start + (k * lines).cast_signed(), out));
         }
     }
-    if threads <= 1 {
-        parts.into_iter().for_each(|(plane, row, out)| job.rows(plane, row, out));
-    } else {
-        parts.into_par_iter().for_each(|(plane, row, out)| job.rows(plane, row, out));
-    }
+    parallel::for_each(threads, parts, |(plane, row, out)| job.rows(plane, row, out));
 }
 
 /// The end of the image's last plane in memory.
@@ -297,11 +292,11 @@ fn geometry_end<T>(image: &TypedInput<'_, T>) -> usize {
     image.geometry.row(shape.planes() - 1, 0) + shape.height * shape.width
 }
 
-/// What samples are taken of, and where.
+/// The sampled image, and the positions.
 struct SamplingJob<'a, T: Pixel, const N: usize> {
     image: TypedInput<'a, T>,
     border: Border,
-    /// The value at positions beyond the pixels, if it is not sampled there.
+    /// The value at positions beyond the pixels, if the image is not sampled there.
     outside: Option<T>,
     how: Weighing<T::Interp, N>,
     positions: &'a SampleCoordinates<'a>,
@@ -309,7 +304,7 @@ struct SamplingJob<'a, T: Pixel, const N: usize> {
 }
 
 impl<T: Pixel, const N: usize> SamplingJob<'_, T, N> {
-    /// The rows of a plane from `row` on.
+    /// Computes the rows of a plane from `row` on.
     fn rows(&self, plane: usize, row: isize, out: &mut [T]) {
         let OperationOutput { geometry, isa, .. } = *self.to;
         let shape = geometry.shape;
@@ -351,7 +346,7 @@ impl<T: Pixel, const N: usize> SamplingJob<'_, T, N> {
     }
 }
 
-/// The positions of a block, as many as in any: after the last there are zeros.
+/// A whole block of positions, with zeros after the last.
 #[inline(always)]
 fn block<'a>(positions: &'a [f64], b: usize, rest: &'a mut [f64; BLOCK]) -> &'a [f64; BLOCK] {
     let positions = &positions[b * BLOCK..];
@@ -392,13 +387,13 @@ fn beyond_of(_: Isa, positions: &[f64; BLOCK], n: usize, marks: &mut [bool; BLOC
     }
 }
 
-/// The sampled pixels: a plane, or that channel of all levels.
+/// The sampled pixels: a plane, or a channel of all levels.
 #[derive(Clone, Copy)]
 struct SampledPlane<'a, T> {
     data: &'a [T],
     border: Border,
     shape: Shape,
-    /// The first pixel, of level 0 in volumes, and the distance from a level to the next.
+    /// The first pixel (in a volume, of level 0), and the distance between levels.
     first: usize,
     level: usize,
     /// Levels are sampled, too.
@@ -419,20 +414,20 @@ impl<'a, T: Pixel> SampledPlane<'a, T> {
         SampledPlane { data: image.data, border, shape: geometry.shape, first, level, volume }
     }
 
-    /// What is read beyond the edges with a constant border.
+    /// The value read beyond the edges with a constant border.
     fn constant(&self) -> T {
         self.border.constant().map_or(T::ZERO, T::from_f64)
     }
 }
 
-/// The pixels of samples along rows, columns and, of volumes, levels.
+/// The pixels of samples along rows, columns and, in a volume, levels.
 type TapsByAxis<'a, F, const N: usize> = (&'a SampleTaps<F, N>, &'a SampleTaps<F, N>, Option<&'a SampleTaps<F, N>>);
 
 /// Samples computed together.
 const TOGETHER: usize = 8;
 
 for_each_isa! {
-    /// The samples of up to a block of positions, but those that are `skipped`.
+    /// Computes the samples of up to a block of positions, except the `skipped` ones.
     fn samples[T: Pixel, const N: usize][T, N](
         from: &SampledPlane<'_, T>,
         axes: TapsByAxis<'_, T::Interp, N>,
@@ -452,8 +447,8 @@ fn samples_of<T: Pixel, const N: usize>(
     let (y, x, z) = axes;
     let Shape { depth, height, width, .. } = from.shape;
     if size_of_val(from.data) > CACHED {
-        // All at once: one after the other they would be waited for. Of a volume, whose samples have more pixels, those of
-        // every fourth: the others are often in the same lines of the caches.
+        // Prefetches all at once: one after the other, they would be waited for. In a volume, whose samples have more
+        // pixels, only every fourth: the others are often in the same cache lines.
         let step = if z.is_some() { 4 } else { 1 };
         for i in (0..out.len().min(BLOCK)).step_by(step) {
             if !(y.inside(i, height) && x.inside(i, width) && z.is_none_or(|z| z.inside(i, depth))) {
@@ -478,7 +473,7 @@ fn samples_of<T: Pixel, const N: usize>(
         let at = g * TOGETHER;
         let whole = out.len() == TOGETHER;
         if let Some(out) = out.first_chunk_mut::<TOGETHER>().filter(|_| whole && *marks == [0; TOGETHER]) {
-            // SAFETY: all pixels of the samples lie in the image, which is held as a whole.
+            // SAFETY: all pixels of the samples are in the image, which is in memory as a whole.
             unsafe { sample_group(from, axes, at, out) }
             continue;
         }
@@ -490,10 +485,10 @@ fn samples_of<T: Pixel, const N: usize>(
     }
 }
 
-/// The samples from `at` on.
+/// Computes the samples from `at` on.
 ///
 /// # Safety
-/// Their pixels lie in the image.
+/// Their pixels are in the image.
 #[inline(always)]
 unsafe fn sample_group<T: Pixel, const N: usize>(
     from: &SampledPlane<'_, T>,
@@ -510,7 +505,7 @@ unsafe fn sample_group<T: Pixel, const N: usize>(
     }
     #[cfg(target_arch = "x86_64")]
     if N.is_multiple_of(2) {
-        // SAFETY: kernels run with AVX2 and FMA; types are as said, and the pixels lie in the image.
+        // SAFETY: kernels run with AVX2 and FMA; types are as stated, and the pixels are in the image.
         unsafe {
             match (T::DTYPE, T::Interp::DTYPE) {
                 (DType::F64, DType::F64) => {
@@ -530,7 +525,7 @@ unsafe fn sample_group<T: Pixel, const N: usize>(
     }
     if N == 1 {
         for (out, corner) in out.iter_mut().zip(corners) {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             *out = unsafe { *corner };
         }
         return;
@@ -543,7 +538,7 @@ unsafe fn sample_group<T: Pixel, const N: usize>(
             for j in 0..N {
                 let mut pixels = [T::Interp::ZERO; TOGETHER];
                 for l in 0..TOGETHER {
-                    // SAFETY: vouched for by the caller.
+                    // SAFETY: promised by the caller.
                     pixels[l] = unsafe { *corners[l].wrapping_add(k * from.level + r * width + j) }.to_interp();
                 }
                 add(&mut across, x, j, at, &pixels);
@@ -560,7 +555,7 @@ unsafe fn sample_group<T: Pixel, const N: usize>(
     }
 }
 
-/// Adds value `k` of the samples from `at` on to sums, as [`SampleWeights::between`].
+/// Adds value `k` of the samples from `at` on to sums, like [`SampleWeights::between`].
 #[inline(always)]
 fn add<F: Float, const N: usize>(
     sums: &mut [F; TOGETHER],
@@ -578,7 +573,7 @@ fn add<F: Float, const N: usize>(
     }
 }
 
-/// A sample whose pixels need not all be in the image.
+/// Computes a sample some of whose pixels may be outside the image.
 #[inline(always)]
 fn at_edge<T: Pixel, const N: usize>(
     from: &SampledPlane<'_, T>,
@@ -623,7 +618,7 @@ fn at_edge<T: Pixel, const N: usize>(
     })
 }
 
-/// Pointers to pixels of a type that is known where they are used.
+/// Pointers to pixels, of a type that the user of the pointers knows.
 #[cfg(target_arch = "x86_64")]
 trait MapPointers<const L: usize> {
     fn map_pointers<T>(&self) -> [*const T; L];
@@ -654,7 +649,7 @@ mod x86 {
         };
     }
 
-    /// Adds value `k` to sums, as `SampleWeights::between`.
+    /// Adds value `k` to sums, like `SampleWeights::between`.
     macro_rules! add {
         ($load:ident, $fma:ident, $sub:ident, $sum:ident, $taps:expr, $k:expr, $at:expr, $value:expr) => {
             $sum = match (N, $k) {
@@ -665,7 +660,7 @@ mod x86 {
         };
     }
 
-    /// Samples along a line, of which `$pairs` are two pixels of each: a vector of the first, and one of the second.
+    /// Samples along a line. `$pairs` are two pixels of each: a vector of the first, and one of the second.
     macro_rules! line {
         ($zero:ident, $load:ident, $fma:ident, $sub:ident, $taps:expr, $at:expr, $from:expr, |$place:ident| $pairs:expr) => {{
             let mut across = $zero();
@@ -702,7 +697,7 @@ mod x86 {
         }};
     }
 
-    /// A pair of pixels of `f64` at `$place` beside another pair.
+    /// A pair of `f64` pixels at `$place`, and another pair.
     macro_rules! two_doubles {
         ($a:expr, $b:expr, $place:expr) => {
             _mm256_insertf128_pd::<1>(
@@ -720,7 +715,7 @@ mod x86 {
         }};
     }
 
-    /// Pairs of pixels of `f32`, each as long as a pixel of `f64`.
+    /// Pairs of `f32` pixels, each as long as an `f64` pixel.
     macro_rules! four_singles {
         ($a:expr, $b:expr, $c:expr, $d:expr, $place:expr) => {{
             let low = _mm_loadh_pd(_mm_load_sd($a.wrapping_add($place).cast()), $b.wrapping_add($place).cast());
@@ -740,7 +735,7 @@ mod x86 {
     /// A block of samples along a row, whose pixels begin at the columns `at`.
     ///
     /// # Safety
-    /// `F` is the type of the pixels, `f32` or `f64`, which lie in the row.
+    /// `F` is the type of the pixels, `f32` or `f64`; the row contains the pixels.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn across<F: Float, const N: usize>(
@@ -755,7 +750,7 @@ mod x86 {
                 row.wrapping_add(at[$i] as usize)
             };
         }
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             if F::DTYPE == DType::F64 {
                 for i in (0..BLOCK - 3).step_by(4) {
@@ -786,12 +781,12 @@ mod x86 {
         }
     }
 
-    /// Four samples of `f64`. Each row of a sample is loaded in pairs of pixels, beside those of the sample after the next: the
-    /// pairs of four samples are interleaved by two shuffles. (Gathers are slower than single samples.)
+    /// Four samples of `f64`. Each row of a sample is loaded in pairs of pixels, together with a pair of the sample
+    /// after the next; two shuffles interleave the pairs of four samples. (Gathers are slower than single samples.)
     ///
     /// # Safety
-    /// `F` is `f64`; the pixels of the samples lie in the image, `level` and `width` pixels apart, and four results can be
-    /// written.
+    /// `F` is `f64`; the pixels of the samples are in the image, `level` and `width` pixels apart, and four results can
+    /// be written.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn doubles<F: Float, const N: usize>(
@@ -802,7 +797,7 @@ mod x86 {
         out: *mut f64,
     ) {
         let [a, b, c, d] = *corners;
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             sampled!(
                 _mm256_setzero_pd,
@@ -819,10 +814,10 @@ mod x86 {
         }
     }
 
-    /// Eight samples of `f32`, as [`doubles`].
+    /// Eight samples of `f32`, like [`doubles`].
     ///
     /// # Safety
-    /// As there, of `f32` and eight results.
+    /// As for [`doubles`], with `f32` and eight results.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn singles<F: Float, const N: usize>(
@@ -833,7 +828,7 @@ mod x86 {
         out: *mut f32,
     ) {
         let [a, b, c, d, e, f, g, h] = *corners;
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             sampled!(
                 _mm256_setzero_ps,

@@ -1,4 +1,4 @@
-//! Thinning: rows of bytes, with a false pixel on each side, in two copies that passes write in turn.
+//! Thinning: rows of bytes, with a zero on each side, in two copies that sweeps write in turn.
 
 use super::{CpuOperation, OperationOutput, out, type_of, view};
 use horus_base::dispatch;
@@ -37,7 +37,8 @@ impl CpuOperation for Thin {
     }
 }
 
-/// Rows of bytes with a 0 on each side, an empty row above and one below, and for each the number of the last pass that changed it.
+/// Rows of bytes with a 0 on each side, an empty row above and one below, and for each row the last sweep that changed
+/// it.
 #[derive(Clone)]
 struct ThinningMask {
     pixels: Vec<u8>,
@@ -51,7 +52,7 @@ impl ThinningMask {
     }
 }
 
-/// The pixels of a mask that thinning leaves.
+/// Thins a mask until no pixel changes.
 fn thinned(mask: ThinningMask, threads: usize) -> ThinningMask {
     let removed = [0, 1].map(|pass| -> [bool; 256] { std::array::from_fn(|bits| Thin::removes(bits as u8, pass)) });
     let (mut now, mut next) = (mask.clone(), mask);
@@ -62,7 +63,7 @@ fn thinned(mask: ThinningMask, threads: usize) -> ThinningMask {
         pass += 1;
         let row = |y: usize, to: &mut [u8], changed: &mut usize| {
             let (around, passes) = (&now.pixels[y * width..], &now.changed[y..y + 3]);
-            // Both copies of a row are alike once two passes leave it and those beside it.
+            // Both copies of a row are equal once two sweeps have not changed it or its neighbours.
             if passes.iter().all(|changed| changed + 2 < pass) {
                 return;
             }

@@ -74,7 +74,7 @@ fn each<T: Pixel, R: Pixel>(
         let plane = input.plane(c);
         let at = to.geometry.row(c, to.rows.start);
         let line = &mut results[at..at + to.rows.len() * width];
-        // Large rectangles are tasks; of small ones, rows of the grid are.
+        // Tasks are large rectangles, or grid rows of small ones.
         let n = super::GRAIN.div_ceil((grid.height * grid.width).max(1)).min(line.len()).max(1);
         each_chunk(to.threads, line, n, |k, part| {
             for (i, result) in part.iter_mut().enumerate() {
@@ -118,7 +118,7 @@ fn lanes<T: Pixel, R: Pixel>(r: &Rectangle<'_, T>, how: Fold, value: impl Fn(T) 
         }
         lanes.iter_mut().zip(rest).for_each(|(lane, v)| *lane = how.combine(*lane, value(*v)));
     }
-    // Lanes without a column hold the identity, which changes nothing.
+    // Lanes without a column contain the identity, which changes nothing.
     let mut half = r.columns.len().next_power_of_two().min(LANES) / 2;
     while half > 0 {
         for i in 0..half {

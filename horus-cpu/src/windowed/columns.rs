@@ -1,10 +1,9 @@
-//! Ranks of 8-bit pixels under a rectangle, at a cost that does not depend on its size: column
-//! histograms, added and subtracted with each step to the right (S. Perreault and P. Hebert,
-//! *Median filtering in constant time*, 2007).
+//! Ranks of 8-bit pixels under a rectangle, at a cost independent of its size: column histograms, added and subtracted
+//! with each step to the right (S. Perreault and P. Hebert, *Median filtering in constant time*, 2007).
 //!
-//! Histograms have two levels, sixteen segments and the sixteen values of each, and hold running
-//! counts: the wanted bin is the number of counts that do not exceed the rank. The counts of a
-//! segment are updated when they are read.
+//! Histograms have two levels: sixteen segments, and the sixteen values of each. They contain running counts: the
+//! result's bin is the number of counts that do not exceed the rank. The counts of a segment are updated when they are
+//! read.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -23,7 +22,7 @@ struct RunningCounts([u16; 16]);
 
 /// Pixels of the largest supported rectangle.
 pub(super) const MOST: usize = u16::MAX as usize;
-/// Columns of a block, besides those around it: their histograms stay in a core's cache.
+/// Columns of a block, without those around it: their histograms stay in a core's cache.
 const COLUMNS: usize = 1024;
 
 /// Contribution of a pixel to running counts: one from its bin on.
@@ -41,7 +40,7 @@ impl RunningCounts {
     const NONE: RunningCounts = RunningCounts([0; 16]);
 }
 
-/// In vectors by hand: the compiler (Rust 1.95) cuts these counts into pieces of two and four.
+/// In vectors by hand: the compiler (Rust 1.95) splits these counts into pieces of two and four.
 #[cfg(target_arch = "x86_64")]
 impl RunningCounts {
     #[inline(always)]
@@ -102,10 +101,9 @@ impl RunningCounts {
 }
 
 for_each_isa! {
-    /// Computes all columns of `rows` under a rectangle of at most [`MOST`] pixels; `out` holds
-    /// these rows.
+    /// Computes all columns of `rows` under a rectangle of at most [`MOST`] pixels; `out` is the memory of these rows.
     ///
-    /// Beside the border is its constant as an unsigned number, and that of 0: the bit by which
+    /// The border is given with its constant as an unsigned number and with the unsigned number of 0: the bit in which
     /// signed pixels differ from their unsigned numbers.
     pub(super) fn ranks[][](
         plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u8), rows: Window, out: &mut [u8]
@@ -118,7 +116,7 @@ fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u
     let (width, wide, place) = (plane.width, left + right + 1, rank.place as u16);
     let chunk = COLUMNS.max(2 * wide).min(width);
     let lines = chunk + wide - 1;
-    // Per column: counts of segments, and counts of values, grouped by segment.
+    // For each column: counts of segments, and counts of values, grouped by segment.
     let mut segments = vec![RunningCounts::NONE; lines];
     let mut values = vec![RunningCounts::NONE; 16 * lines];
     let mut line = Vec::with_capacity(lines);

@@ -1,8 +1,9 @@
-//! Ranks under footprints of several levels: for many pixels at once, the bits of the result are found from the highest
+//! Ranks under footprints of several levels. For many pixels at once, the bits of the result are found from the highest
 //! on, by counting the pixels under each footprint that are smaller than a candidate.
 //!
-//! Every pixel is compared once for each bit, whatever the footprint: vectors of bytes compare 64 at a time, so that this
-//! takes less time than an order that is kept from pixel to pixel, of which a volume changes whole planes at each step.
+//! Every pixel is compared once for each bit, regardless of the footprint. Vectors of bytes compare 64 at a time. This
+//! is faster than maintaining an order from pixel to pixel, because whole planes of a volume's footprint change at each
+//! step.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +15,19 @@ use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Shape, Window};
 use horus_plan::ops::windowed::{Ranked, ordered};
 
-/// Rows of results for which the keys of the rows around them are held.
+/// Rows of results whose surrounding keys are in memory together.
 const ROWS: usize = 16;
 
 /// An integer that orders pixels.
 trait SortKey: bytemuck::Pod + Ord {
     const ZERO: Self;
     const BITS: u32;
-    /// The largest number of pixels that a key counts.
+    /// The largest number of pixels that a key can count.
     const MOST: usize;
     fn of(key: u64) -> Self;
     fn get(self) -> u64;
     fn with_bit(self, bit: u32) -> Self;
-    /// One more if the condition holds.
+    /// Adds one if the condition is true.
     fn counting(self, condition: bool) -> Self;
 }
 
@@ -138,8 +139,8 @@ for_each_isa! {
     as select_body
 }
 
-/// The keys of rank `place` among those at `taps`, for pixels from `x` on: the largest ones of which no more others are
-/// smaller.
+/// The keys of rank `place` among the keys at `taps`, for pixels from `x` on: the largest keys with at most `place`
+/// smaller ones.
 #[inline(always)]
 fn select_body<K: SortKey, const N: usize>(
     _: Isa,
@@ -162,7 +163,7 @@ fn select_body<K: SortKey, const N: usize>(
             settled &= below[i] == place;
         }
         if settled {
-            // The others are as many as the rank: the result is the smallest key that is left.
+            // As many others as the rank are smaller: the result is the smallest remaining key.
             *found = smallest_key_from(keys, taps, x, &least);
             return;
         }
@@ -189,7 +190,7 @@ fn smaller<K: SortKey, const N: usize>(keys: &[K], taps: &[usize], x: usize, can
     total
 }
 
-/// The smallest key at `taps` that is not below one for each pixel.
+/// The smallest key at `taps` that is not below the given one, for each pixel.
 #[inline(always)]
 fn smallest_key_from<K: SortKey, const N: usize>(keys: &[K], taps: &[usize], x: usize, from: &[K; N]) -> [K; N] {
     let mut best = [K::of(u64::MAX); N];

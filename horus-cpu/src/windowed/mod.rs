@@ -1,4 +1,4 @@
-//! Operations over windows of any size: means and variances of rectangles and ranks under footprints.
+//! Operations over windows of any size: means and variances of rectangles, and ranks under footprints.
 //!
 //! A launch is cut into blocks of rows for the threads; the cut does not affect the result.
 
@@ -80,12 +80,12 @@ pub(super) struct WindowedOutput {
     pub(super) geometry: Geometry,
     pub(super) rows: Window,
     pub(super) threads: usize,
-    /// Rows of the window: blocks are taller, as the rows around them are read again.
+    /// Rows of the window. Blocks are taller, because the rows around them are read again.
     pub(super) reach: usize,
 }
 
 impl WindowedOutput {
-    /// Calls `compute` with blocks of rows, each with its plane and where its results go.
+    /// Calls `compute` with blocks of rows, each with its plane and the memory of its results.
     pub(super) fn each<T: Pixel>(&self, out: &mut [T], compute: &(dyn Fn(usize, Window, &mut [T]) + Sync)) {
         let Geometry { shape, window, .. } = self.geometry;
         let (planes, total, width) = (shape.planes(), self.rows.len(), shape.width);
@@ -100,15 +100,11 @@ impl WindowedOutput {
                 jobs.push((c, Window::new(start, start + (part.len() / width).cast_signed()), part));
             }
         }
-        if self.threads <= 1 || jobs.len() == 1 {
-            jobs.into_iter().for_each(|(c, rows, part)| compute(c, rows, part));
-        } else {
-            jobs.into_par_iter().with_max_len(1).for_each(|(c, rows, part)| compute(c, rows, part));
-        }
+        parallel::for_each(self.threads, jobs, |(c, rows, part)| compute(c, rows, part));
     }
 }
 
-/// Ranks of 8-bit pixels under a rectangle; signed ones as unsigned numbers in the same order.
+/// Ranks of 8-bit pixels under a rectangle; signed pixels as unsigned numbers in the same order.
 fn by_histograms<T: Pixel>(
     isa: Isa,
     plane: &Plane<'_, T>,

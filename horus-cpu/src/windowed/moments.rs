@@ -1,7 +1,7 @@
-//! Variances over rectangles by doubling, in the order of sums: moments of two pixels, of four and so
-//! on, of which those for the binary digits of the size are joined.
+//! Variances over rectangles by doubling, in the order of sums: moments of two pixels, of four and so on, of which
+//! those for the binary digits of the size are joined.
 //!
-//! See [`sums`](super::sums): sums and squared deviations are lines of their own.
+//! See [`sums`](super::sums). Sums and squared deviations are separate lines.
 
 use super::sums::{ROW_SUM_BYTES, ROWS, STRIP, extend};
 use crate::plane::Plane;
@@ -11,7 +11,7 @@ use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::windowed::{BoxMean, WindowMoments};
 
-/// Moments of equally many pixels.
+/// Moments of equal numbers of pixels.
 struct MomentLines {
     sums: Vec<f64>,
     squared_deviations: Vec<f64>,
@@ -24,7 +24,7 @@ impl MomentLines {
 }
 
 for_each_isa! {
-    /// Variances over a rectangle for all columns of `rows`; `out` holds these rows.
+    /// Computes variances over a rectangle for all columns of `rows`; `out` is the memory of these rows.
     pub(super) fn variances[S: Pixel][S](
         plane: &Plane<'_, S>, mean: &BoxMean, border: Border, rows: Window, out: &mut [f64]
     ) as variances_of
@@ -58,7 +58,7 @@ fn variances_of<S: Pixel>(_: Isa, plane: &Plane<'_, S>, mean: &BoxMean, border: 
                 join(&mut line, &mut other, (samples, wide), 1, to);
             }
             for at in (0..n).step_by(STRIP) {
-                // Those beyond the chunk cover stale values: nothing reads them.
+                // Moments beyond the chunk cover stale values: nothing reads them.
                 for (to, from) in
                     [(&mut strip.sums, &kept.sums), (&mut strip.squared_deviations, &kept.squared_deviations)]
                 {
@@ -81,8 +81,8 @@ fn variances_of<S: Pixel>(_: Isa, plane: &Plane<'_, S>, mean: &BoxMean, border: 
     }
 }
 
-/// `to[i]` becomes the moments of `k` of the line, `[i + j * apart]`, each of `pixels` pixels. Overwrites the line and the
-/// other one, which has the same length.
+/// `to[i]` becomes the moments of the `k` values `line[i + j * apart]`, each of `pixels` pixels. Overwrites the line
+/// and the other one, which has the same length.
 #[inline(always)]
 fn join<'a>(
     mut line: &'a mut MomentLines,

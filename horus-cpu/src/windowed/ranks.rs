@@ -1,10 +1,9 @@
-//! Ranks under any footprint of the plane, of any type: the pixels of a tile and around it are sorted once, and
-//! a window is the set of their places in that order, as bits (J. Suomela, *Median filtering is
-//! equivalent to sorting*, 2014).
+//! Ranks under any footprint of the plane, for any type. The pixels of a tile and around it are sorted once; a window
+//! is the set of their places in that order, as bits (J. Suomela, *Median filtering is equivalent to sorting*, 2014).
 //!
-//! The window traverses the tile row by row, there and back. Each step sets some bits and clears
-//! others; the search for the word with the wanted bit starts at its previous position. The cost
-//! per pixel grows with the edge of the footprint, not with its area.
+//! The window traverses the tile row by row, back and forth. Each step sets some bits and clears others; the search for
+//! the word with the result's bit starts at its previous position. The cost of a pixel grows with the edge of the
+//! footprint, not with its area.
 
 use crate::patch::Patch;
 use crate::plane::Plane;
@@ -12,7 +11,7 @@ use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::windowed::{Ranked, ordered};
 
-/// Computes all columns of `rows`; `out` holds these rows.
+/// Computes all columns of `rows`; `out` is the memory of these rows.
 pub(super) fn ranks<T: Pixel>(plane: &Plane<'_, T>, rank: &Ranked, border: Border, rows: Window, out: &mut [T]) {
     let (width, reach) = (plane.width, rank.reach());
     let steps = WindowChanges::of(rank);
@@ -81,7 +80,7 @@ impl WindowChanges<PixelOffset> {
             steps.left.leave.push((s.y, s.to - 1));
             steps.left.enter.push((s.y, s.from - 1));
         }
-        // Of each column of the footprint, the top leaves and the pixel below the bottom enters.
+        // For each column of the footprint, the top leaves and the pixel below the bottom enters.
         let mut columns = steps.all.clone();
         columns.sort_unstable_by_key(|&(y, x)| (x, y));
         for (i, &(y, x)) in columns.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Sums over rectangles by doubling: sums of two pixels, of four and so on, of which those for the
-//! binary digits of the size are added up.
+//! Sums over rectangles by doubling: sums of two pixels, of four and so on, of which those for the binary digits of the
+//! size are added up.
 //!
-//! Each power of two takes one pass over a line, whatever its pixels: rows of pixels, and columns
-//! of row sums, of which sixteen adjacent ones form one line in which neighbours are sixteen apart.
+//! Each power of two goes over a line once, whatever its pixels: a row, or columns of row sums. Sixteen adjacent
+//! columns form one line in which neighbours are sixteen apart.
 
 use crate::plane::Plane;
 use crate::simd::Isa;
@@ -13,7 +13,7 @@ use horus_plan::ops::windowed::BoxMean;
 
 /// Columns added up side by side.
 pub(super) const STRIP: usize = 16;
-/// Bytes of row sums kept per block: they stay in a core's cache.
+/// Bytes of row sums in memory for a block: they stay in a core's cache.
 pub(super) const ROW_SUM_BYTES: usize = 1 << 20;
 /// Minimum rows of a block; a column is added up over these results and the window.
 pub(super) const ROWS: usize = 128;
@@ -50,7 +50,7 @@ macro_rules! float {
 float!(f32);
 float!(f64);
 
-/// Integers, whose sums equal those in `f64`.
+/// Integers, whose sums equal the sums in `f64`.
 impl Total for i32 {
     #[inline(always)]
     fn of<T: Pixel>(pixel: T) -> i32 {
@@ -74,7 +74,7 @@ impl Total for i32 {
 }
 
 for_each_isa! {
-    /// Means over a rectangle for all columns of `rows`; `out` holds these rows.
+    /// Computes means over a rectangle for all columns of `rows`; `out` is the memory of these rows.
     pub(super) fn means[S: Pixel, A: Total, R: Pixel][S, A, R](
         plane: &Plane<'_, S>, mean: &BoxMean, border: Border, rows: Window, out: &mut [R]
     ) as means_of
@@ -92,8 +92,7 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     let (width, tall, wide, samples) = (plane.width, mean.height(), mean.width(), plane.samples);
     let reach = mean.reach.in_samples(samples);
     let (up, left, around) = (reach.up.cast_signed(), reach.left.cast_signed(), (wide - 1) * samples);
-    // At least twice as many rows at once as the window has, so that less than half is computed
-    // twice.
+    // At least twice as many rows at once as the window has, so that less than half is computed twice.
     let most = (2 * tall).max(ROWS).min(rows.len());
     let held = if tall == 1 { 1 } else { most + tall - 1 };
     let chunk = (ROW_SUM_BYTES / (held * size_of::<A>()))
@@ -103,7 +102,7 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
         .next_multiple_of(STRIP);
     let zeros = |n: usize| vec![A::default(); n];
     let (mut line, mut other, mut row) = (zeros(chunk + around + 1), zeros(chunk + around + 1), zeros(chunk));
-    // Buffers for sums of columns: row sums, those of a strip (two), and their sums.
+    // Buffers for sums of columns: row sums, sums of a strip (two), and their sums.
     let columns = if tall == 1 { 0 } else { 1 };
     let mut kept = zeros(columns * held * chunk);
     let (mut strip, mut doubled) = (zeros(columns * held * STRIP), zeros(columns * held * STRIP));

@@ -1,12 +1,10 @@
-//! Times kernels at 4096 x 4096 f32 with CUDA events, buffers rotated beyond the L2 cache, medians.
+//! Times kernels at 4096 x 4096 f32 with CUDA events, over more images than fit the L2 cache; prints medians.
 //!
-//! `horus-cuda-bench [FILTER] [--tunings N] [--seconds S] [--from FILE]`: only rows whose name
-//! contains FILTER; the N best of the tuning candidates each, measuring for at most S seconds per
-//! row. The best is printed as a row for `kernels/tuning/` too. With `--from`, the candidates are
-//! the tunings in a JSON file, an array.
+//! `horus-cuda-bench [FILTER] [--tunings N] [--seconds S] [--from FILE]`: FILTER selects rows by a part of their name.
+//! `--tunings` also measures the N best tuning candidates of each row, for at most S seconds per row, and prints the
+//! best as a row for `kernels/tuning/`. `--from` takes the candidates from a JSON file, an array.
 //!
-//! `horus-cuda-bench --context` makes a context and exits: the floor of any process that uses a
-//! GPU.
+//! `horus-cuda-bench --context` makes a context and exits: the least time of any process that uses a GPU.
 
 use std::time::Duration;
 
@@ -58,7 +56,7 @@ fn rows() -> Result<Vec<CudaBenchRow>, Error> {
         row("convrot orientation", convrot_default()?, None),
         row("conv2d orientation", conv2d(9, 43), Some(13.7)),
     ];
-    // Pixel operations on their own, and evaluated by the filter that reads them.
+    // Pixel operations alone, and inside the filter that reads them.
     rows.push(row("product", product(), None));
     rows.push(row("separable 5", separable(5, DType::F32, b), None));
     for (name, filter) in [

@@ -39,7 +39,7 @@ fn own(_: &std::fs::Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens a regular file for reading; a link or anything else under the name is refused.
+/// Opens a regular file for reading; anything else of that name, a link too, is an error.
 fn open(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -72,12 +72,12 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     bytes.truncate(body);
-    // The time of last use; it cannot be set in a directory that root owns.
+    // Last use is best effort: nobody can set the time in a directory that root owns.
     let _ = file.set_modified(SystemTime::now());
     Some(bytes)
 }
 
-/// Writes an entry and returns its size: to a file for this user alone, which gets its name when it is complete.
+/// Writes an entry and returns its size. The file is for this user alone and gets its name when it is complete.
 pub(super) fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Result<u64> {
     let mut file = tempfile::Builder::new().suffix(".tmp").tempfile_in(directory)?;
     file.write_all(cubin)?;
@@ -86,9 +86,9 @@ pub(super) fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Res
     Ok((cubin.len() + TRAILER) as u64)
 }
 
-/// A 128-bit hash of the parts, each followed by its length so that different lists never hash the
-/// same bytes: FNV's multiplication over words of 8 bytes, with the high half folded back after
-/// each. Every launch hashes its source.
+/// A 128-bit hash of the parts: FNV's multiplication over words of 8 bytes, with the high half folded back after each
+/// (every launch hashes its source). The length of each part follows it, so that different lists never hash the same
+/// bytes.
 pub(crate) fn hash(parts: &[&[u8]]) -> u128 {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let mut h: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

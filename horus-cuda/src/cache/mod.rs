@@ -1,14 +1,12 @@
 //! Compiled kernels on disk, so that the second run of a program compiles nothing.
 //!
-//! An entry is one file, named by a hash of everything that the machine code depends on. It is
-//! written under a temporary name and renamed, so processes can share the directory. It ends with a
-//! checksum; an entry with a wrong checksum is rebuilt. `HORUS_CACHE` names the directory, or is
-//! `off`; else it is `horus/cubin` in `XDG_CACHE_HOME` or `~/.cache`.
+//! An entry is one file, named by a hash of everything that the machine code depends on. Processes can share the
+//! directory: a file is renamed when it is complete. A checksum detects accidents, not tampering; a damaged entry is
+//! rebuilt. `HORUS_CACHE` names the directory or is `off`; the default is `horus/cubin` in `XDG_CACHE_HOME` or
+//! `~/.cache`. The entries take at most [`MOST`] bytes.
 //!
-//! Entries are executed, so anyone who can write one can run code. On Unix a directory is used only
-//! if it belongs to this user or to root and nobody else may write to it. The same holds for each
-//! entry, which must not be a link. The checksum detects accidents, not tampering. The entries take
-//! at most [`MOST`] bytes.
+//! Entries are executed, so anyone who can write one can run code. On Unix, directory and entries must belong to this
+//! user or to root, nobody else may write to them, and an entry must not be a link.
 
 mod files;
 
@@ -25,10 +23,9 @@ use files::{read, ready, write};
 
 /// Version of the entry format.
 const FORMAT: u64 = 2;
-/// Most bytes of entries, some 1,400 kernels. Beyond that the least recently used are removed until
-/// a quarter is free.
+/// Most bytes of entries, some 1,400 kernels. Above it, the least recently used are removed until a quarter is free.
 pub const MOST: u64 = 256 << 20;
-/// Age from which an unfinished file is litter.
+/// Age from which an unfinished file is removed.
 const LITTER: Duration = Duration::from_secs(3600);
 
 /// A directory of compiled kernels, or none.
@@ -72,9 +69,8 @@ impl DiskCache {
         self
     }
 
-    /// Returns the entry for `source` compiled with `options` for sm_`arch` by a compiler of
-    /// `version`. An intact entry is read from disk; otherwise `build` is called and its result is
-    /// kept. The second value is `true` if `build` was called.
+    /// Returns the entry for `source` compiled with `options` for sm_`arch` by a compiler of `version`: from disk if it
+    /// is intact, otherwise from `build`, whose result is stored. The second value is `true` if `build` was called.
     ///
     /// # Errors
     /// Only errors of `build`: an unusable cache slows a program down but does not fail it.
@@ -102,13 +98,13 @@ impl DiskCache {
         Ok((built, true))
     }
 
-    /// The text kept under this name, if it is present and intact.
+    /// The text stored under this name, if it is present and intact.
     pub(crate) fn note(&self, name: &str) -> Option<String> {
         let directory = self.directory.as_deref().filter(|d| self.trusts(d))?;
         String::from_utf8(read(&directory.join(name).with_extension("note"))?).ok()
     }
 
-    /// Keeps a text under this name if the cache is usable.
+    /// Stores a text under this name if the cache is usable.
     pub(crate) fn keep_note(&self, name: &str, text: &str) {
         let Some(directory) = self.directory.as_deref().filter(|d| self.trusts(d)) else { return };
         if let Err(e) = write(directory, &directory.join(name).with_extension("note"), text.as_bytes()) {
@@ -130,7 +126,7 @@ impl DiskCache {
         })
     }
 
-    /// Makes room if `added` bytes exceed the limit.
+    /// Evicts entries if `added` more bytes exceed the limit.
     fn keep_within(&self, directory: &Path, added: u64) {
         let known = self.size.get();
         let size = match known {
@@ -154,7 +150,7 @@ struct CacheFile {
     used: SystemTime,
 }
 
-/// Lists the entries and ignores other files; removes what processes left unfinished.
+/// Lists the entries, ignores other files, and removes those that processes left unfinished.
 fn entries(directory: &Path) -> Vec<CacheFile> {
     let Ok(files) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut found = Vec::new();
@@ -165,7 +161,7 @@ fn entries(directory: &Path) -> Vec<CacheFile> {
         match extension {
             "cubin" if data.is_file() => found.push(CacheFile { path, bytes: data.len(), used }),
             "tmp" if used.elapsed().is_ok_and(|age| age > LITTER) => {
-                // Another process may be faster; a file that stays is tried again.
+                // Another process may be faster; a file that stays is removed the next time.
                 let _ = std::fs::remove_file(&path);
             }
             _ => {}

@@ -16,11 +16,11 @@ use super::{
     Shapes, blocks, border_name,
 };
 
-/// Threads per block, and pixels per thread: with 16 of them it takes 3.7 times as long at 512x512
-/// and 1.6 times at 4096x4096, with one 1.1 to 1.2 times from 1024x1024 on.
+/// Threads per block, and pixels per thread. Sixteen pixels per thread take 3.7 times as long at 512x512 and 1.6 times
+/// at 4096x4096; one takes 1.1 to 1.2 times as long from 1024x1024 on.
 const THREADS: usize = 256;
 const EACH: usize = 2;
-/// As in the kernel.
+/// Equals the constant of the kernel.
 const PASSES: u32 = 6;
 
 impl CudaOperation for Components {
@@ -70,7 +70,7 @@ impl CudaOperation for Remap {
         let mut p = KernelParams::default();
         let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
         p.pointer(t, "out", Pointer::Output { offset: offset(&out) });
-        // From the first row of the image, whichever rows are held.
+        // From the first row of the image, whichever rows the buffer has.
         let first = image.row(0, 0) * image.dtype.size();
         p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: first });
         let members = ["levels", "rows", "columns"];

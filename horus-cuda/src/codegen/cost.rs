@@ -1,9 +1,8 @@
-//! Compile time of a kernel, estimated by the number of instructions of its templates once they are
-//! inlined and unrolled.
+//! Compile time of a kernel, estimated by the instructions of its templates once inlined and unrolled.
 //!
-//! The compiler takes some 0.15 ms per instruction, and more if many values are alive. [`MOST`]
-//! keeps a kernel below a second; one tuned for speed alone may be far above it, such as a bank of
-//! separable filters, each with its own row pass.
+//! The compiler takes some 0.15 ms per instruction, and more if many values are alive. [`MOST`] keeps a kernel below a
+//! second. A kernel tuned for speed alone, such as a bank of separable filters, each with its own row filter, may be
+//! far above it.
 
 use horus_core::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel};
 use horus_core::ops::pixel::PixelOp;
@@ -23,29 +22,27 @@ pub(super) const CALL: usize = 40;
 
 /// Instructions that load a tile: as vectors, pixel by pixel, and at borders.
 pub(super) const TILE: usize = 250;
-/// Instructions of a row pass besides its tile and its multiply-adds.
+/// Instructions of a row filter, without its tile and its multiply-adds.
 const STAGE: usize = 120;
 
-/// A row pass of `width` taps, `span` pixels at a time, with its tile.
+/// A row filter of `width` taps, `span` pixels at a time, with its tile.
 pub(super) fn stage(width: usize, span: usize) -> usize {
     stages(&[width], span)
 }
 
-/// Row passes of several widths that use one tile in turn.
+/// Row filters of several widths that use one tile in turn.
 pub(super) fn stages(widths: &[usize], span: usize) -> usize {
     TILE + STAGE + widths.iter().map(|width| (width.min(&64) + width % 64) * span).sum::<usize>()
 }
 
-/// Columns of `height` taps for `count` filters: unrolled, or a loop with a beginning, an end and
-/// these remainders.
+/// Columns of `height` taps for `count` filters: unrolled, or a loop with a beginning, an end and these remainders.
 pub(super) fn column(block: ThreadBlock, count: usize, height: usize, fixed: bool, rests: &[usize]) -> usize {
     let rows = block.rows;
     let steps = if fixed { height * rows } else { rows * (2 * rows + rests.iter().sum::<usize>()) };
     steps * block.cols * count
 }
 
-/// Dense filters: unrolled, or a loop over `piece` columns for whole rows and another for the first
-/// and the last.
+/// Dense filters: unrolled, or two loops over `piece` columns, one for whole rows, one for the first and the last.
 pub(super) fn dense(
     block: ThreadBlock,
     count: usize,
@@ -62,18 +59,17 @@ pub(super) fn dense(
 pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block: ThreadBlock) -> usize {
     let one = |i: usize| match kernel.code[i].op {
         InstrOp::Pixel(PixelOp::Div | PixelOp::AbsDiv) => 16,
-        // NaNs and equal numbers are told apart.
+        // The code distinguishes NaNs and equal numbers.
         InstrOp::Pixel(PixelOp::Min | PixelOp::Max | PixelOp::Minimum | PixelOp::Maximum) => 6,
         _ => 2,
     };
     which.map(one).sum::<usize>() * block.rows * block.cols
 }
 
-/// A cheaper tuning, if there is one: fewer pixels per thread, then fewer filters at once, then
-/// loops.
+/// A tuning that compiles faster, if there is one: fewer pixels per thread, then fewer filters at once, then loops.
 pub(super) fn cheaper(kernel: &Kernel, tuning: &Tuning) -> Option<Tuning> {
-    // Column passes advance by as many taps as there are rows. Where these are not whole vectors,
-    // NVRTC 13.0 still reads vectors of taps, at misaligned addresses.
+    // Column filters advance by as many taps as there are rows. If these are not whole vectors, NVRTC 13.0 still reads
+    // vectors of taps, at misaligned addresses.
     let filters = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::OrderFilter(..));
     let whole = if matches!(kernel, Kernel::Map(m) if !m.leaves.iter().any(filters)) { 1 } else { 4 };
     match *tuning {

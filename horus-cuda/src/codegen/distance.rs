@@ -12,9 +12,9 @@ use super::fixed::{plane, program};
 use super::params::KernelParams;
 use super::{CudaOperation, DISTANCE, Generated, KernelLimits, PRELUDE, Pointer, Shapes, blocks};
 
-/// Threads per block: pixels beside each other.
+/// Threads per block, for adjacent pixels.
 const THREADS: usize = 128;
-/// Pixels of a thread that goes along a line.
+/// Pixels of a thread along a line.
 const EACH: usize = 64;
 
 impl CudaOperation for NearestOnLine {

@@ -1,4 +1,4 @@
-//! Kernels of fixed form, each a call of its template: histogram, transposition, tables.
+//! Kernels that are one call of a template: histogram, transposition, tables.
 
 use std::fmt::Display;
 
@@ -30,7 +30,7 @@ pub(super) fn program(
     with_bounds(headers, body, params, grid, (threads, threads), shared)
 }
 
-/// The same with blocks of the first of `threads`, and bounds on launches.
+/// [`program`] with blocks of the first of `threads`, and bounds on launches.
 pub(super) fn with_bounds(
     headers: &[&str],
     body: &[Stmt],
@@ -139,7 +139,7 @@ impl CudaOperation for Interleave {
     }
 }
 
-/// Samples of so many channels in the other order: each thread takes one pixel.
+/// Reorders samples of so many channels: each thread takes one pixel.
 fn reordered(template: &str, channels: usize, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
     let count = shapes.rows.len() * out.shape.width;
@@ -159,8 +159,7 @@ fn reordered(template: &str, channels: usize, shapes: &Shapes<'_>) -> Result<Gen
 
 impl CudaOperation for Transpose {
     fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
-        /// Rows and columns of the square that a block transposes, and rows of it that its threads take
-        /// at once.
+        /// Rows and columns of the square that a block transposes, and the rows of it that its threads take at once.
         const SIDE: usize = 32;
         const DOWN: usize = 8;
         let (input, out) = (shapes.inputs[0], shapes.output);

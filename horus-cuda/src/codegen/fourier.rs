@@ -18,16 +18,16 @@ use super::{
 const THREADS: usize = 64;
 /// Threads for which a multiprocessor has registers.
 const RESIDENT: usize = 384;
-/// Most blocks that share the work of a pass.
+/// Most blocks that share the work of a launch.
 const BLOCKS: usize = 4096;
-/// Lines that threads transform together; fewer if shared memory has no room for them.
+/// Lines that threads transform together; fewer if shared memory is too small.
 const LINES: [usize; 3] = [8, 4, 2];
 /// Points of a line that a thread holds, as in the kernel.
 const POINTS: usize = 16;
 /// Bytes of a complex number.
 const COMPLEX: usize = 16;
-/// Most bytes of the transforms of a round: more take fewer launches, which gains more than the second-level
-/// cache does.
+/// Most bytes of the transforms of a round. More bytes take fewer launches, which gains more than staying in the
+/// second-level cache.
 const ROUND: usize = 192 << 20;
 
 impl CudaOperation for Fourier {
@@ -43,14 +43,14 @@ impl CudaOperation for Fourier {
         let sets = if filters > 1 { 2 } else { 1 };
         let round = (ROUND / (sets * tall * wide * COMPLEX)).clamp(1, pairs);
         let threads = |lines: usize| (lines * tall.max(wide) / POINTS).max(THREADS);
-        // Points, with gaps, and roots.
+        // Points, with gaps between them, and roots.
         let bytes = |lines: usize| (threads(lines) * (POINTS + 1) + (tall + wide) / 8 * 9) * COMPLEX;
         let lines = LINES.into_iter().find(|lines| bytes(*lines) <= limits.shared).unwrap_or(LINES[2]);
         let (threads, bytes) = (threads(lines), bytes(lines));
         let shared = (round.max(filters) * tall * wide).div_ceil(POINTS * threads).min(BLOCKS);
         let taps = how.filters.iter().map(|f| f.taps().len()).max().unwrap_or(0);
 
-        // The points of filters as tiles that are not 0, column by column.
+        // The non-zero points of filters as tiles, column by column.
         let mut ends_of_columns = vec![0];
         let (mut points, mut values) = (Vec::new(), Vec::new());
         for filter in &*how.filters {
@@ -95,7 +95,7 @@ impl CudaOperation for Fourier {
 
         let t = out.dtype.name();
         let mut p = KernelParams::default();
-        // The first pass: see `LaunchSequence`.
+        // The first launch: see `LaunchSequence`.
         p.int("pass", 0);
         p.pointer(t, "out", Pointer::Output { offset: out.row(0, shapes.rows.start) * out.dtype.size() });
         p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });

@@ -41,7 +41,7 @@ impl Leaves for KernelParams {
 pub(super) enum PixelValue {
     /// The element `[r][c]` of this array of the thread.
     Array(String),
-    /// The same value for all pixels, or one computed from the position of `[r][c]`.
+    /// One value for all pixels, or one computed from the position of `[r][c]`.
     Uniform(Expr),
 }
 
@@ -55,8 +55,7 @@ impl PixelValue {
     }
 }
 
-/// An operand of an instruction that a loop passes from iteration to iteration: its number, and its
-/// array.
+/// An operand that a loop passes from iteration to iteration: its number, and its array.
 pub(super) type LoopOperand<'a> = Option<(usize, &'a str)>;
 
 /// Emits instructions as soon as their operands exist, so that registers hold few values at a time.
@@ -82,13 +81,12 @@ impl<'a> Instructions<'a> {
         Instructions { kernel, leaves, done, names: HashMap::new(), extents: (rows, cols), place }
     }
 
-    /// The same for pixels `[r][c]` at other rows and columns than `y + r` and `x + c`.
+    /// [`Instructions::new`] for pixels `[r][c]` at other rows and columns than `y + r` and `x + c`.
     pub(super) fn at(self, row: Expr, column: Expr) -> Instructions<'a> {
         Instructions { place: (row, column), ..self }
     }
 
-    /// The instructions that can run after each group in turn and not before; a `lazy` leaf is
-    /// available on demand.
+    /// For each group, the instructions that can run after it and not before; a `lazy` leaf is available on demand.
     pub(super) fn sequence(&self, groups: &[LeafGroup], lazy: &[bool]) -> Vec<Vec<usize>> {
         let mut trial = self.clone();
         let ready = |trial: &mut Instructions<'_>| {
@@ -137,7 +135,7 @@ impl<'a> Instructions<'a> {
         order
     }
 
-    /// The next instruction that can run once its `lazy` leaves are read, with those leaves.
+    /// The next instruction that can run once its `lazy` leaves are read, with these leaves.
     fn next_ready(&self, lazy: &[bool]) -> Option<(usize, Vec<usize>)> {
         self.kernel.code.iter().enumerate().filter(|(i, _)| !self.done[*i]).find_map(|(i, instr)| {
             let mut missing = Vec::new();
@@ -176,8 +174,8 @@ impl<'a> Instructions<'a> {
         Ok(())
     }
 
-    /// Emits the first of `similar` instructions, which differ in constants only; a differing
-    /// constant is element `k` of an array.
+    /// Emits the first of `similar` instructions, which differ in constants only; a differing constant is element `k`
+    /// of an array.
     ///
     /// # Errors
     /// If an operand does not exist yet.
@@ -210,7 +208,7 @@ impl<'a> Instructions<'a> {
         Ok(())
     }
 
-    /// Marks an instruction as emitted, because a similar one stands for it.
+    /// Marks an instruction as emitted, because a similar one computes it.
     pub(super) fn finish(&mut self, i: usize) {
         self.done[i] = true;
     }
@@ -336,7 +334,7 @@ fn divides(instr: &Instr, carried: LoopOperand<'_>) -> bool {
     instr.operand == DType::F32
         && match (instr.op, &instr.args[..]) {
             (InstrOp::Pixel(PixelOp::Div), _) => true,
-            // The smallest divisor that counts must be the same for all pixels.
+            // The constant, the least divisor that is used, must be the same for all pixels.
             (InstrOp::Pixel(PixelOp::AbsDiv), [.., Val::Const(_)]) => carried.is_none_or(|c| c.0 != 2),
             _ => false,
         }

@@ -73,7 +73,7 @@ impl CudaOperation for LabelReduce {
         p.int("out_start", shapes.output.window.start);
         p.int("height", shapes.inputs[0].shape.height.cast_signed());
         p.int("planes", shapes.inputs[0].shape.planes().cast_signed());
-        // The rows that this block of threads searches, and their start in each image.
+        // The rows that this block of threads searches, and where they begin in each image.
         let first = |start: &str| CppCall::new("i64", template![], args![name("top") - start]);
         let at =
             |image: &str| name(format_args!("p.{image}")) + Expr::from(first(&format!("p.{image}_start"))) * "p.width";

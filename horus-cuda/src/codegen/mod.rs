@@ -1,16 +1,12 @@
-//! From a kernel to CUDA C++ and the parameters of a launch: pure, without a driver.
+//! From a kernel to CUDA C++ and the parameters of a launch, without a driver.
 //!
-//! The source depends on the *structure* of a kernel (accesses, sizes, types, borders) and on the
-//! tuning; taps, constants, coefficients of maps and the geometry are parameters. So all
-//! orientations of a detector share one binary.
+//! The source depends on the *structure* of a kernel (accesses, sizes, types, borders) and on the tuning. Taps,
+//! constants, coefficients of maps and geometry are parameters, so all orientations of a detector share one binary. A
+//! generated file is the headers of `kernels/` followed by one kernel that calls their templates.
 //!
-//! A generated file is the headers of `kernels/` followed by one kernel that calls their templates.
-//! Pointwise kernels are in `pointwise`, reductions along rows in `reduced`, calls of a single
-//! template in `fixed`, several steps of a loop in `steps`; everything else is in `map`: `schedule`
-//! groups leaves, `similar` finds loops, `instructions` emits the arithmetic. All of these emit the
-//! statements of `cpp`, whose text is written at the very end.
-//!
-//! `docs/design/kernel.md` follows one kernel all the way, with a picture of its shared memory.
+//! Pointwise kernels are in `pointwise`, reductions along rows in `reduced`, calls of a single template in `fixed`,
+//! several iterations of a loop in `repeat`, everything else in `map`. All emit the statements of `cpp`, which become
+//! text at the end. `docs/design/kernel.md` follows one kernel from calls to CUDA, with its shared memory.
 
 mod components;
 mod cost;
@@ -78,14 +74,14 @@ pub struct KernelLimits {
 }
 
 impl KernelLimits {
-    /// Returns `true` if the device multiplies matrices of integers of 8 bits: from compute
-    /// capability 8.0 on, as which no earlier one has so much shared memory for a block.
+    /// Returns `true` if the device multiplies matrices of 8-bit integers: from compute capability 8.0 on. Earlier
+    /// devices have less shared memory per block.
     const fn multiplies_bytes(self) -> bool {
         self.shared >= 99 << 10
     }
 }
 
-/// The buffer whose address goes into a pointer parameter.
+/// The buffer whose address a pointer parameter receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {
     /// The output.
@@ -111,26 +107,25 @@ pub enum Pointer {
     Table,
     /// Memory of this launch only: see [`LaunchSequence::scratch`].
     Scratch,
-    /// Of a reduction along rows: the place of the fold of all rows, which its last block makes; 0
-    /// if that is a launch of its own.
+    /// The place of the fold of all rows in a reduction along rows, which computes it in its last block; 0 if the fold
+    /// is a launch of its own.
     Total,
-    /// Of a reduction along rows with a [`Pointer::Total`]: a counter, which is 0 between launches.
+    /// The counter of a reduction along rows with a [`Pointer::Total`]; 0 between launches.
     Done,
 }
 
-/// Consecutive launches of one kernel, which differ in the first integer of the parameters: 0, 1,
-/// and so on.
+/// Consecutive launches of one kernel, numbered 0, 1, ... by the first integer of the parameters.
 ///
-/// The last of them may be repeated in rounds until nothing is left to do: before each round the
-/// first [`LaunchSequence::FLAG`] bytes of the scratch memory are zeroed, and a round that leaves them zero
-/// is the last. The host waits for each round and reads the flag.
+/// The last of them may be repeated in rounds until nothing is left to do. Before each round, the first
+/// [`LaunchSequence::FLAG`] bytes of the scratch memory are zeroed; a round that leaves them zero is the last. The host
+/// waits for each round and reads the flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchSequence {
-    /// Number of passes that run once.
+    /// Number of launches that run once.
     pub count: u32,
-    /// Number of passes per repeated round, after the others: 0 for none.
+    /// Number of launches per repeated round, after the others: 0 for none.
     pub repeated: u32,
-    /// Bytes of uninitialised memory that the passes share.
+    /// Bytes of uninitialised memory that the launches share.
     pub scratch: usize,
 }
 
@@ -144,7 +139,7 @@ impl LaunchSequence {
 pub struct Generated {
     /// CUDA C++, one `extern "C"` kernel called [`ENTRY`].
     pub source: String,
-    /// The kernel's parameter.
+    /// The bytes of the kernel's parameter.
     pub params: Vec<u8>,
     /// Offsets of addresses in `params`.
     pub pointers: Vec<(usize, Pointer)>,
@@ -158,12 +153,11 @@ pub struct Generated {
     pub shared: u32,
     /// `true` if the output must be zeroed first.
     pub clear: bool,
-    /// `true` if the kernel may begin while the one before it ends; it waits by itself
-    /// (`hs_wait_for_previous`).
+    /// `true` if the kernel may begin while the previous one ends; it waits on its own (`hs_wait_for_previous`).
     pub early: bool,
     /// Approximate number of instructions after compilation; 0 for small kernels.
     pub cost: usize,
-    /// The passes, if there is more than one launch.
+    /// The launches, if there are several.
     pub sequence: Option<LaunchSequence>,
 }
 
@@ -201,9 +195,9 @@ fn generate_with(
     check_extents(shapes)?;
     let samples = shapes.output.shape.samples;
     let program = match kernel {
-        // A repeated pixel has samples of its own.
+        // A repeated pixel has its own samples.
         Kernel::Map(m) if pointwise::serves(m) && (samples == 1 || m.is_pointwise()) => {
-            // Samples are read and made one by one, or all alike.
+            // Samples are read and computed one by one, or all in the same way.
             if m.woven || samples == 1 {
                 return pointwise::generate(m, shapes, tuning);
             }
@@ -219,7 +213,7 @@ fn generate_with(
         Kernel::MapReduce(map, how) => return reduced::expression(map, *how, shapes),
         Kernel::Whole(operation) => {
             let program = whole_operations!(implementation operation as CudaOperation).generate(shapes, limits)?;
-            // Others have one sample, or read and make each by itself.
+            // Other operations have one sample, or process each sample separately.
             let samples = match operation {
                 Whole::Windowed(_) | Whole::Resize(_) => samples,
                 Whole::RowReduce(_) => shapes.inputs[0].shape.samples,
@@ -249,7 +243,7 @@ trait CudaOperation {
     /// The program of a launch that [`check`](horus_core::device::check) accepts.
     ///
     /// # Errors
-    /// As [`generate`].
+    /// Errors of [`generate`].
     fn generate(&self, shapes: &Shapes<'_>, limits: KernelLimits) -> Result<Generated, DeviceError>;
 }
 
@@ -259,11 +253,11 @@ impl CudaOperation for Merge {
     }
 }
 
-/// As [`generate`], but with a smaller tuning for a kernel that takes long to compile, and, if it
-/// is still large, with functions for its repeated parts.
+/// [`generate`] with a smaller tuning for a kernel that takes long to compile, and, if it is still large, with
+/// functions for its repeated parts.
 ///
 /// # Errors
-/// As [`generate`].
+/// Errors of [`generate`].
 pub fn generate_bounded(
     kernel: &Kernel,
     shapes: &Shapes<'_>,
@@ -300,11 +294,11 @@ fn bounded(
     Ok((program, best))
 }
 
-/// A part of the program of a launch, for profiles: the kernel that it computes, and the program, which needs as much shared
-/// memory. `None` if the kernel is no expression per pixel.
+/// A part of the program of a launch, for profiles: the kernel that it computes, and the program, which uses as much
+/// shared memory. `None` if the kernel is no expression per pixel.
 ///
 /// # Errors
-/// As [`generate`].
+/// Errors of [`generate`].
 pub fn generate_part(
     part: KernelPart,
     kernel: &Kernel,
@@ -331,7 +325,7 @@ pub fn generate_part(
 }
 
 fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {
-    // Coordinates are 32-bit in kernels, with room for a halo; addresses are 64-bit.
+    // Coordinates are 32-bit in kernels, with space for a halo; addresses are 64-bit.
     const MOST: usize = 1 << 30;
     for g in shapes.inputs.iter().chain([&shapes.output]) {
         let far = |y: isize| y.unsigned_abs() > 2 * MOST - 1;
@@ -342,7 +336,7 @@ fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// An error of the generator itself, independent of the user's request.
+/// An error of the generator, independent of the user's request.
 fn defect(what: impl Display) -> DeviceError {
     DeviceError::Internal(format!("the generator of kernels is wrong: {what}; please report this"))
 }
@@ -365,7 +359,7 @@ fn rows_aligned(g: &Geometry) -> bool {
     g.shape.samples == 1 && (g.shape.width * g.dtype.size()).is_multiple_of(16)
 }
 
-/// The address of a plane of an image that begins at `first`; `size` are the elements of its levels.
+/// The address of a plane of an image that begins at `first`; `size` is the number of elements of a level.
 fn plane_at(first: Expr, plane: Expr, size: Expr) -> Expr {
     first + Expr::from(CppCall::new("hs_plane_at", vec![], vec![plane, size]))
 }
@@ -375,7 +369,7 @@ fn border_name(border: Border) -> String {
     format!("HS_{}", border.name().to_ascii_uppercase())
 }
 
-/// The kernel itself, with the `bounds` on its launches and the text of its body.
+/// The kernel, with the `bounds` on its launches and the text of its body.
 fn entry(bounds: impl Display, body: &str) -> String {
     format!(
         "extern \"C\" __global__ void __launch_bounds__({bounds}) {ENTRY}(const __grid_constant__ hs_params p) {{\n{body}}}\n"

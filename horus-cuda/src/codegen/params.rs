@@ -1,4 +1,4 @@
-//! The one parameter of a generated kernel: a C struct declared in the source and filled in bytes.
+//! The one parameter of a generated kernel: a C struct, declared in the source and filled in bytes.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::cpp::{Expr, name};
 /// kernel parameters.
 const TAP_BYTES: usize = 3200;
 
-/// Builds the struct member by member, with the layout a C compiler gives it.
+/// Builds the struct member by member, with the layout of a C compiler.
 #[derive(Debug, Default)]
 pub(super) struct KernelParams {
     declaration: String,
@@ -19,7 +19,7 @@ pub(super) struct KernelParams {
     pointers: Vec<(usize, Pointer)>,
     taps: usize,
     constants: usize,
-    /// Integers shared by several leaves: their values and member.
+    /// Integers that several leaves share: their values and member.
     shared: Vec<([i32; 5], String)>,
 }
 
@@ -35,7 +35,7 @@ impl KernelParams {
         at
     }
 
-    /// Reserves bytes of the parameters, which leaves less room for taps.
+    /// Reserves bytes of the parameters, which leaves fewer for taps.
     pub(super) fn reserve(&mut self, bytes: usize) {
         self.taps += bytes;
     }
@@ -47,7 +47,7 @@ impl KernelParams {
     }
 
     pub(super) fn int(&mut self, name: &str, v: isize) {
-        // Extents beyond 2^31 are refused before any code is generated.
+        // Extents beyond 2^31 are errors before any code is generated.
         self.put("int", name, 4, &(v as i32).to_ne_bytes());
     }
 
@@ -75,7 +75,7 @@ impl KernelParams {
         name(format_args!("p.{member}"))
     }
 
-    /// Constants, converted to `dtype`, of which element `k` is used; the expression that reads it.
+    /// Constants, converted to `dtype`; the expression that reads element `k`.
     pub(super) fn constants(&mut self, all: &[Scalar], dtype: DType) -> Expr {
         let bits = |s: &Scalar| {
             let mut bytes = Vec::new();
@@ -92,7 +92,7 @@ impl KernelParams {
         name(format_args!("p.{member}[k]"))
     }
 
-    /// Integers as an array, shared by all requests for the same values; the expression of it.
+    /// Integers as an array, shared by all requests for the same values; the expression of the array.
     pub(super) fn shared_ints(&mut self, prefix: &str, values: [i32; 5]) -> Expr {
         let known = self.shared.iter().find(|(v, _)| *v == values).map(|(_, member)| member.clone());
         let member = known.unwrap_or_else(|| {
@@ -137,7 +137,7 @@ pub(super) fn push_scalar(out: &mut Vec<u8>, s: Scalar) {
     out.extend(&s.bits().to_le_bytes()[..s.dtype().size()]);
 }
 
-/// Constant data too large for a kernel's parameters: uploaded once and kept by content.
+/// Constant data too large for a kernel's parameters: uploaded once, cached by content.
 #[derive(Debug, Default)]
 pub(super) struct ConstantTable {
     pub(super) bytes: Vec<u8>,
@@ -149,8 +149,7 @@ impl ConstantTable {
         self.bytes.len()
     }
 
-    /// Adds rows of taps, each padded with zeros to `pitch` (the padding is never used); returns
-    /// their offset.
+    /// Adds rows of taps, each padded with unused zeros to `pitch`; returns their offset.
     pub(super) fn rows(&mut self, dtype: DType, width: usize, pitch: usize, taps: &[f64]) -> usize {
         let at = self.align();
         for row in taps.chunks(width) {
@@ -167,8 +166,7 @@ impl ConstantTable {
         at
     }
 
-    /// Adds taps with `N` integers each, as a C struct of the weight and the integers; returns
-    /// their offset.
+    /// Adds taps with `N` integers each, as a C struct of the weight and the integers; returns their offset.
     pub(super) fn offsets<const N: usize>(
         &mut self,
         dtype: DType,

@@ -1,4 +1,4 @@
-//! Parts of a kernel, which a profile times on their own to find what bounds the whole (Brodtkorb et al., GPU programming
+//! Parts of a kernel, which a profile times separately to find the bottleneck (Brodtkorb et al., GPU programming
 //! strategies, section 4.1 and Figure 7).
 
 use horus_core::dtype::{Conversion, DType};
@@ -14,7 +14,7 @@ use super::schedule::{KernelSchedule, Method};
 pub enum KernelPart {
     /// All arithmetic: one row of each input is read, from a cache, and nothing is stored (`kernels/math_only.cuh`).
     Math,
-    /// All reads and stores: the sum of what is read is stored. Of a filter one tap is left, of an affine sample all.
+    /// All reads and stores: the sum of the reads is stored. A filter keeps one tap, an affine sample all its reads.
     Memory,
 }
 
@@ -22,7 +22,7 @@ pub enum KernelPart {
 pub(super) fn summed(kernel: &MapKernel) -> MapKernel {
     let sums = MapKernel { chains: kernel.chains.iter().map(summed).collect(), ..kernel.clone() };
     let order = Instructions::new(kernel, 1, 1).order();
-    // Filters of bytes know a chain that converts them by its form.
+    // Filters of bytes recognise a chain that converts them by its structure.
     if order.is_empty() || kernel.code.iter().all(|i| matches!(i.op, InstrOp::Convert(_))) {
         return sums;
     }
@@ -54,8 +54,8 @@ fn converted(code: &mut Vec<Instr>, v: Val, from: DType, to: DType) -> Val {
     if from == to { v } else { push(code, InstrOp::Convert(Conversion::Nearest), from, to, vec![v]) }
 }
 
-/// [`KernelPart::Memory`] of a kernel of this schedule: of each filter that is computed from a tile, or from registers, the tap
-/// at its pixel is left. Others read the image once for each tap, so all of theirs are left.
+/// [`KernelPart::Memory`] of a kernel of this schedule. A filter computed from a tile or from registers keeps the tap
+/// at its pixel. Other filters read the image once for each tap, and keep all taps.
 pub(super) fn memory_only(kernel: &MapKernel, schedule: &mut KernelSchedule) -> MapKernel {
     let mut moved = summed(kernel);
     for slot in &schedule.slots {
@@ -64,7 +64,7 @@ pub(super) fn memory_only(kernel: &MapKernel, schedule: &mut KernelSchedule) -> 
     for group in &mut schedule.groups {
         let tap = match group.method {
             Method::Chunked(_) => continue,
-            // Products are of at least three columns.
+            // Products have at least three columns.
             Method::Products(_) => Filter::row(vec![0.0, 1.0, 0.0]),
             _ => Filter::dense(1, 1, vec![1.0]),
         };

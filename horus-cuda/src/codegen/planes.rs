@@ -1,5 +1,4 @@
-//! Reads of other planes: the plane of an input that a block reads, the same for all of its
-//! threads.
+//! Reads of other planes: a block reads one plane of an input, the same for all of its threads.
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ops::planes::PlaneMap;
@@ -12,7 +11,7 @@ use super::params::KernelParams;
 pub(super) struct PlaneRead {
     /// Its number: a parameter, or a variable of the block.
     pub(super) plane: Expr,
-    /// The value read where the number is below 0, if it can be.
+    /// The value read if the number is below 0, where that is possible.
     pub(super) outside: Option<Expr>,
 }
 
@@ -29,7 +28,7 @@ impl PlaneRead {
             params.int(&format!("plane_of{label}"), plane.cast_signed());
             return PlaneRead { plane: name(format_args!("p.plane_of{label}")), outside: None };
         }
-        // Neighbouring levels differ in their offset alone.
+        // Adjacent levels differ in their offset only.
         let channel = map.channel.map_or(-1, usize::cast_signed);
         let fields = [map.channels as i32, map.depth as i32, map.stride as i32, channel as i32, map.step];
         let fields = params.shared_ints("levels", fields);
@@ -45,7 +44,7 @@ impl PlaneRead {
         PlaneRead { plane: name(plane), outside }
     }
 
-    /// `read` where the plane exists; else the constant, for every pixel of the array.
+    /// `read` if the plane exists; else the constant, for every pixel of the array.
     pub(super) fn guarded(self, extents: (usize, usize), array: &str, read: Stmt) -> Stmt {
         match self.outside {
             None => read,

@@ -1,5 +1,6 @@
-//! Kernels whose every leaf is the pixel itself, or one that all pixels of a plane share: planes are read as lines of vectors,
-//! regardless of rows, and samples of interleaved pixels one by one; see `kernels/pointwise.cuh`.
+//! Kernels whose every leaf is the pixel itself, or one pixel that a whole plane shares (`kernels/pointwise.cuh`).
+//!
+//! Planes are read as lines of vectors, regardless of rows; samples of interleaved pixels are read one by one.
 
 use horus_core::device::Geometry;
 use horus_core::error::DeviceError;
@@ -17,8 +18,9 @@ use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes};
 use super::{assemble, blocks, defect, entry, first_row, outputs};
 use crate::tuning::Tuning;
 
-/// Bytes of an image that a thread reads at most, unless one vector has more; and operations whose values take as many registers as
-/// an image that is read: `state` of 42x1024x1024 `f64` takes .88 ms with 4 pixels a thread, 1.23 with 16; a copy .203 and .223 (H200).
+/// Most bytes of an image that a thread reads. Operations whose values take as many registers as an image count as
+/// images: `state` of 42x1024x1024 `f64` takes .88 ms with 4 pixels per thread, 1.23 with 16; a copy .203 and .223
+/// (H200).
 const BYTES: usize = 64;
 const CODE: usize = 8;
 
@@ -93,17 +95,17 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let inputs = || shapes.inputs.iter().enumerate().filter(|(i, _)| !shared(*i)).map(|(_, g)| g);
     let largest = inputs().chain(stored.iter().map(|(_, g, _)| g)).map(|g| g.dtype.size());
     let largest = largest.max().unwrap_or(1);
-    // Vectors of at least 4 elements keep narrow types busy beside wide ones. Long functions are
-    // inlined for each pixel of a thread: of more pixels they would take seconds to compile.
+    // Vectors of at least 4 elements keep narrow types busy next to wide ones. Long functions are inlined for each
+    // pixel of a thread; more pixels would take seconds to compile.
     let long = kernel.code.iter().any(|i| matches!(i.op, InstrOp::Pixel(op) if op.is_transcendental()));
     let few = if kernel.code.len() > 8 * CODE { 2 } else { 4 };
     let (threads, cols) = (tuning.bx * tuning.by, if long { 4 } else { (16 / largest).max(few) });
-    // Threads find in the first cache the pixels that those of other levels read.
+    // Threads find pixels that threads of other levels read in the first-level cache.
     let planes = out.shape.planes();
     let across = kernel.leaves.iter().any(|l| matches!(&l.op, LeafOp::LoadPlane(_, map) if map.step != 0));
     let levels = if across && planes >= LEVELS && threads.is_multiple_of(32 * LEVELS) { LEVELS } else { 1 };
     let threads = threads / levels;
-    // All reads are in registers at once, and the values of a long code.
+    // All reads are in registers at once, as are the values of a long code.
     let read = kernel.leaves.iter().filter(|l| !is_shared(l)).count();
     let held = read.max(kernel.code.len() / CODE).max(1);
     let rows = if long { 1 } else { tuning.rows.min(8 / held).min(BYTES / (cols * largest)).max(1) };
@@ -114,7 +116,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
         let plane = if out.shape.planes() == 1 { 0 } else { g.plane() * g.dtype.size() };
         offset(g).is_multiple_of(16) && plane.is_multiple_of(16)
     };
-    // Of samples one by one, none need be aligned.
+    // Single samples need not be aligned.
     let apart = |g: &&Geometry| g.shape.samples == 1;
     let mut aligned = stored.iter().map(|(_, g, _)| g).chain(inputs()).filter(apart).all(begins_aligned);
     for (name, g, pointer) in &stored {
@@ -143,7 +145,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let mut reader = VectorReader { kernel, samples, params, threads, extents: (rows, cols) };
     let mut body = Vec::new();
     let mut code = Instructions::new(kernel, rows, cols);
-    // All reads come first, so that they are in flight together.
+    // All reads come first, so that they overlap.
     for l in code.order() {
         let array = reader.read(l, &mut body)?;
         code.define(l, &array);

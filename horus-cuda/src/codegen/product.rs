@@ -11,13 +11,13 @@ use super::{CudaOperation, Generated, KernelLimits, PRELUDE, PRODUCT, Pointer, S
 
 /// Threads along a side of a block: `HS_SIDE` of the kernel.
 const SIDE: usize = 16;
-/// Fewest blocks that occupy a large GPU: with fewer, tiles are smaller.
+/// Fewest blocks that occupy a large GPU; with fewer blocks, tiles are smaller.
 const BUSY: usize = 128;
 
-/// Terms of a step.
+/// Terms of an iteration.
 const STEP: usize = 8;
 
-/// The rows and columns of a thread, of the largest tile first.
+/// Rows and columns of a thread, the largest tile first.
 const fn tiles(dtype: DType) -> [[usize; 2]; 3] {
     [[8, if dtype.size() == 8 { 4 } else { 8 }], [4, 4], [2, 2]]
 }
@@ -50,9 +50,9 @@ impl CudaOperation for MatrixProduct {
         let args = args![from, by, shared, to, "p.rows", "p.width", "p.terms", "p.tiles", "p.aligned"];
         let body = [CppCall::new("hs_product", template![m, n, STEP], args).into()];
         let grid = [blocks(count(tile), "a product")?, blocks(planes, "planes")?];
-        // Twice `hs_factors::SIZE`: two steps, whose rows of the first factor are apart by a vector.
+        // Twice `hs_factors::SIZE`: two iterations; a vector separates the rows of the first factor.
         let room = 2 * STEP * ((SIDE * m + 16 / bytes) + SIDE * n) * bytes;
-        // Two blocks share a multiprocessor's registers: while one waits for its factors, the other computes.
+        // Two blocks share the registers of a multiprocessor: while one waits for its factors, the other computes.
         let threads = SIDE * SIDE;
         Ok(with_bounds(&[PRELUDE, PRODUCT], &body, p, grid, (threads, format_args!("{threads}, 2")), room))
     }

@@ -8,9 +8,9 @@ use super::fixed::program;
 use super::params::KernelParams;
 use super::{CudaOperation, Generated, KernelLimits, LaunchSequence, PRELUDE, Pointer, RECONSTRUCTION, Shapes, blocks};
 
-/// Threads per block: few, as there are no more threads than lines, and many multiprocessors.
+/// Threads per block: few, because there are as many threads as lines, and many multiprocessors.
 const THREADS: usize = 32;
-/// Pixels at the start of a thread's work.
+/// Pixels of a thread in the first launch.
 const EACH: usize = 64;
 
 impl CudaOperation for Reconstruction {
@@ -24,7 +24,7 @@ impl CudaOperation for Reconstruction {
         // Without levels there are no sweeps along them.
         let first = usize::from(shape.depth == 1);
         let mut p = KernelParams::default();
-        // The first pass: see `LaunchSequence`.
+        // The first launch: see `LaunchSequence`.
         p.int("pass", 0);
         p.pointer(t, "out", Pointer::Output { offset: 0 });
         p.pointer(&format!("const {t}"), "marker", Pointer::Input { index: 0, offset: 0 });

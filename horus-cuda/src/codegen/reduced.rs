@@ -1,5 +1,5 @@
-//! Reductions along rows of an image, or of an expression that is never stored, whose pixels each
-//! thread evaluates for its two lanes; folds of row results; reductions of rectangles.
+//! Reductions along rows of an image or of an expression that is never stored; folds of row results; reductions of
+//! rectangles. Each thread evaluates the pixels of its two lanes of accumulation.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::DType;
@@ -36,9 +36,8 @@ struct RowKernel<'a> {
 }
 
 impl<'a> RowKernel<'a> {
-    /// The parameters of a kernel that reads the first `images` inputs, and its variables: the
-    /// thread's `lane`, its `plane` and row `y`, the `count` of its pixels, and the `mean` (or the
-    /// value searched for).
+    /// The kernel's parameters if it reads the first `images` inputs, and its variables: the thread's `lane`, its
+    /// `plane` and row `y`, the `count` of its pixels, and the `mean` (or the value searched for).
     fn new(how: RowReduce, images: usize, shapes: &'a Shapes<'a>) -> RowKernel<'a> {
         let out = shapes.output;
         let mut p = KernelParams::default();
@@ -67,7 +66,7 @@ impl<'a> RowKernel<'a> {
             Stmt::constant("int", "block", "blockIdx.x"),
             Stmt::constant("int", "plane", "blockIdx.y"),
             Stmt::constant("int", "y", name("p.row0") + name("block") * LINES + "line"),
-            // A warp without a row takes part without pixels.
+            // A warp without a row takes part, with no pixels.
             Stmt::constant("int", "count", name("y").with(Operator::Less, "p.row1").choose("p.width", 0)),
             CppCall::new("hs_let_next_begin", template![], args![]).into(),
             Stmt::constant(out.dtype.name(), "mean", mean),
@@ -117,7 +116,7 @@ impl<'a> RowKernel<'a> {
         let columns = results.len();
         let mut then = Vec::new();
         for (k, result) in results.into_iter().enumerate() {
-            // All threads of the warp compute it together.
+            // All threads of the warp compute the result together.
             let variable = format!("result{k}");
             self.body.push(Stmt::constant(out.dtype.name(), &variable, result));
             let row = name("plane") * "p.out_plane";
@@ -212,7 +211,7 @@ impl CudaOperation for Fold {
         p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
         let mut body: Vec<Stmt> = vec![CppCall::new("hs_wait_for_previous", template![], args![]).into()];
         body.extend(all_rows(how, input, COLUMN, &mut p, ["p.in", "p.out"]));
-        // It reads the result of the preceding reduction along rows, and takes less time than a launch.
+        // The fold reads the result of the preceding reduction along rows, and takes less time than a launch.
         let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
         Ok(Generated { early: true, ..program(&[PRELUDE, REDUCE], &body, p, [1, 1], threads, shared) })
     }
@@ -277,8 +276,7 @@ impl CudaOperation for Running {
 pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let out = shapes.output;
     let mut k = RowKernel::new(how, kernel.inputs, shapes);
-    // Pixels that a thread evaluates at once: equally many of both lanes, and a segment in whole
-    // steps.
+    // Pixels that a thread evaluates at once: equally many of both lanes, and whole iterations per segment.
     let ahead = 1 << (IN_FLIGHT / kernel.leaves.len().max(1)).clamp(2, IN_FLIGHT).ilog2();
     let here = || name("i") + name(WARP) * "c";
     let inside = || here().with(Operator::Less, "end");
@@ -325,7 +323,7 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
             columns(2)
         }
         RowReduce::Moments => {
-            // Two passes over a segment, which is cached after the first: its mean comes first.
+            // Goes over a segment twice; the second time it is cached. Its mean comes first.
             let sums = LaneAccumulation::of("HS_SUM", "lanes", &value);
             let squares = LaneAccumulation {
                 mean: "own",
@@ -370,7 +368,7 @@ struct LaneAccumulation<'a> {
     lanes: &'static str,
     /// The pixel.
     value: &'a Expr,
-    /// The variable from which deviations are taken.
+    /// The variable from which deviations are computed.
     mean: &'static str,
     /// `true` if the column of a pixel is accumulated.
     first: bool,
@@ -385,12 +383,12 @@ impl<'a> LaneAccumulation<'a> {
         name(self.lanes).element(n)
     }
 
-    /// The lanes of the warp combined.
+    /// The lanes of the warp, combined.
     fn halves(&self, k: &RowKernel<'_>) -> CppCall {
         k.call(self.code, "hs_halves", args![self.lane(0), self.lane(1)])
     }
 
-    /// Accumulates pixel `c` of those that a thread evaluates at once.
+    /// Accumulates pixel `c` of the pixels that a thread evaluates at once.
     fn accumulate(&self, k: &RowKernel<'_>) -> Stmt {
         let turn = || self.lane(name("c").with(Operator::Remainder, 2));
         let value = match self.first {
@@ -406,8 +404,7 @@ impl<'a> LaneAccumulation<'a> {
 }
 
 impl RowKernel<'_> {
-    /// One pass over the pixels of a segment: in order, and nothing is accumulated beyond the
-    /// segment.
+    /// Goes once over the pixels of a segment, in order; nothing beyond the segment is accumulated.
     fn sweep(&self, parts: &[LaneAccumulation<'_>], step: &[Stmt], ahead: usize, inside: Expr) -> Vec<Stmt> {
         let mut all = Vec::new();
         for part in parts {

@@ -1,5 +1,5 @@
-//! Several steps of a loop: each block of threads has a tile of the state, runs all steps, and
-//! stores the part that is valid at the end; see `kernels/steps.cuh`.
+//! Several iterations of a loop in one launch (`kernels/steps.cuh`): each block of threads has a tile of the state,
+//! runs all iterations, and stores the part that is valid at the end.
 //!
 //! ```text
 //!      halo            width of the tile - 2 halo           halo
@@ -7,8 +7,8 @@
 //! | next block, too | stored | next block, too |
 //! ```
 //!
-//! The halo is as wide as the reach of all steps together, in whole vectors. The number of steps is a parameter, as
-//! are taps: one binary serves all.
+//! The halo is as wide as the reach of all iterations together, in whole vectors. The number of iterations and the taps
+//! are parameters: one binary serves all.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
@@ -41,7 +41,7 @@ struct RepeatTile {
     rows: usize,
     cols: usize,
     warps: usize,
-    /// Reach of a step.
+    /// Reach of an iteration.
     reach: Reach,
     dtype: DType,
 }
@@ -55,29 +55,29 @@ impl RepeatTile {
         self.warps * self.rows
     }
 
-    /// Reach of a step in either direction, in columns and in rows.
+    /// Reach of an iteration in either direction, in columns and in rows.
     fn furthest(self) -> [usize; 2] {
         let Reach { up, down, left, right } = self.reach;
         [left.max(right), up.max(down)]
     }
 
-    /// Columns and rows around what is stored after so many steps: whole vectors.
+    /// Columns and rows around the stored part after so many iterations: whole vectors.
     fn halo(self, steps: usize) -> [usize; 2] {
         let [across, down] = self.furthest().map(|n| n * steps);
         [across.next_multiple_of(self.cols), down]
     }
 
-    /// Elements of the rows that the warps show one another in a step.
+    /// Elements of the rows that the warps exchange in an iteration.
     fn shown(self) -> usize {
         self.warps * self.rows.min(self.reach.up + self.reach.down) * self.width()
     }
 
-    /// Bytes of shared memory: the rows that are shown in two steps, and a tile at the edge of the image.
+    /// Bytes of shared memory: the exchanged rows of two iterations, and a tile at the edge of the image.
     fn bytes(self) -> usize {
         (2 * self.shown() + self.height() * self.width()) * self.dtype.size()
     }
 
-    /// The tile of a tuning, or the largest if of that less than a quarter is stored in one direction.
+    /// The tile of a tuning, or the largest if less than a quarter of the tuned tile is stored in one direction.
     fn of(repeat: &Repeat, tuning: &Tuning, limits: KernelLimits) -> Result<RepeatTile, DeviceError> {
         let dtype = repeat.body.result_type();
         let of = |t: Tuning| RepeatTile { rows: t.rows, cols: t.cols, warps: t.by, reach: repeat.reach(), dtype };
@@ -129,8 +129,7 @@ pub(super) fn generate(
 }
 
 impl Generator<'_> {
-    /// Parameters that describe the output, the inputs and the steps; returns the number of tiles
-    /// across and down.
+    /// Parameters that describe the output, the inputs and the iterations; returns the number of tiles across and down.
     fn declare(&mut self, shapes: &Shapes<'_>) -> [usize; 2] {
         let (p, output, tile) = (&mut self.params, shapes.output, self.tile);
         let halo = tile.halo(self.repeat.iterations);
@@ -171,7 +170,7 @@ impl Generator<'_> {
         tiles
     }
 
-    /// Emits the reads before the first step, the steps and the store.
+    /// Emits the reads before the first iteration, the iterations and the store.
     fn run(&mut self, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let (repeat, RepeatTile { rows, cols, .. }) = (self.repeat, self.tile);
         let (body, state) = (&repeat.body, repeat.state);
@@ -189,9 +188,9 @@ impl Generator<'_> {
                 code.define(l, &format!("l{l}"));
             }
         }
-        // Values that do not change from step to step are computed before, unless a value takes two
-        // registers: with a row times a column kept in f64, 8 steps took 1.35 times as long on an
-        // H200 as with the product in each step, when pixels were in shared memory.
+        // Values that are the same in all iterations are computed before the loop, unless a value takes two registers.
+        // With a row times a column kept in f64, 8 iterations took 1.35 times as long on an H200 as with the product in
+        // each iteration, when pixels were in shared memory.
         let eager = vec![false; body.leaves.len()];
         if self.tile.dtype.size() <= size_of::<f32>() {
             code.advance(out, &mut self.params, &eager)?;
@@ -236,7 +235,7 @@ impl Generator<'_> {
         out.push(CppCall::new("hs_load_part", template![border_name(border)], args).into());
     }
 
-    /// A leaf that is the same for all steps.
+    /// A leaf that is the same for all iterations.
     fn read_before(&mut self, l: usize, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let Leaf { op, dtype } = &self.repeat.body.leaves[l];
         let zero = name(format_args!("({})0", dtype.name()));
@@ -269,7 +268,7 @@ impl Generator<'_> {
         let (array, image) = (format!("l{l}"), name(format_args!("in{i}")));
         out.push(Stmt::Array { dtype, name: array.clone(), extents: vec![rows, cols] });
         if let (Some(axis), Border::Replicate) = (map.repeated(), border) {
-            // Vectors are whole inside of the image or outside.
+            // Whole vectors are inside the image or outside.
             let call = match axis {
                 Axis::Rows => {
                     let args = args![image, "max(x, 0)", format!("p.aligned{i}"), array];
@@ -298,7 +297,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The pixels around those of the thread, and before the values beyond the edges of the image.
+    /// Emits the values beyond the edges of the image, then the pixels around those of the thread.
     fn surround(&self, border: Border, value: Expr, out: &mut Vec<Stmt>) {
         let (tile, state) = (self.tile, self.repeat.state);
         let [height, width] = ["height", "width"].map(|m| name(format_args!("p.{m}{state}")));
@@ -325,7 +324,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A leaf that reads the result of the previous step; returns its array.
+    /// Reads a leaf from the result of the previous iteration; returns its array.
     fn read_state(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
         let leaf = &self.repeat.body.leaves[l];
         if matches!(leaf.op, LeafOp::Load(_)) {

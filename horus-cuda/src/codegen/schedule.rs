@@ -26,8 +26,8 @@ pub(super) struct ThreadBlock {
 }
 
 impl ThreadBlock {
-    /// The block of a tuning. Where pixels of other levels are read, and nothing is in shared
-    /// memory, threads are spread over levels: they find in the first cache what others read.
+    /// The block of a tuning. If pixels of other levels are read, and nothing is in shared memory, threads are spread
+    /// over levels: they find in the first-level cache what others read.
     pub(super) fn of(kernel: &MapKernel, tuning: &Tuning, planes: usize) -> ThreadBlock {
         let Tuning { bx, by, rows, cols, .. } = *tuning;
         let mut leaves = kernel.leaves.iter().chain(kernel.chains.iter().flat_map(|c| &c.leaves));
@@ -64,8 +64,7 @@ pub(super) struct InputTile {
     pub(super) pitch: usize,
     /// Size of an element.
     pub(super) size: usize,
-    /// `true` if its extent is data of the kernel: tiles of other extents, but of the same pitch,
-    /// share a binary.
+    /// `true` if its extent is data of the kernel: tiles of other extents, but of the same pitch, share a binary.
     pub(super) loose: bool,
 }
 
@@ -96,7 +95,7 @@ impl InputTile {
     }
 }
 
-/// The stage that column filters read: a row pass with their border.
+/// Identifies the stage that column filters read: a row filter with their border.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct StageKey {
     pub(super) stage: usize,
@@ -111,11 +110,11 @@ pub(super) struct StageSlot {
     pub(super) at: usize,
     /// Rows above the block's first.
     pub(super) up: usize,
-    /// Chunks of the row pass.
+    /// Chunks of the row filter.
     pub(super) chunks: usize,
     /// Elements from row to row.
     pub(super) pitch: usize,
-    /// The columns of the input that the row pass reads, as a tile.
+    /// The columns of the input that the row filter reads, as a tile.
     pub(super) input: InputTile,
 }
 
@@ -130,7 +129,7 @@ pub(super) enum Method {
     Chunked(usize),
     /// A filter with offsets, from a tile.
     Sparse(InputTile),
-    /// A filter of few taps, from the pixels of the thread and so many around them in registers.
+    /// A filter of few taps, from the pixels of the thread and this many around them in registers.
     Near(Reach),
     /// A filter without taps, such as a median, from a tile.
     Selection(InputTile),
@@ -152,13 +151,13 @@ pub(super) struct KernelSchedule {
     /// For each leaf, `true` if it is read from global memory on demand.
     pub(super) lazy: Vec<bool>,
     pub(super) slots: Vec<StageSlot>,
-    /// Bytes of all slots; the buffers of the row pass follow them.
+    /// Bytes of all slots; the buffers of the row filter follow them.
     pub(super) slot_bytes: usize,
-    /// Rows of a chunk of the row pass.
+    /// Rows of a chunk of the row filter.
     pub(super) chunk: usize,
 }
 
-/// The filter of a leaf that reads an image through a window.
+/// The source, filter and border of a leaf that reads an image through a footprint.
 pub(super) fn window(leaf: &Leaf) -> Option<(FilterSource, Option<&Filter>, Border)> {
     match &leaf.op {
         LeafOp::Correlate(FilterSource::Stage(_), ..) => None,
@@ -174,8 +173,8 @@ fn is_sparse(f: Option<&Filter>) -> bool {
     f.is_some_and(|f| matches!(f.layout(), FilterLayout::Sparse(_)))
 }
 
-/// The surroundings of a pixel that a leaf needs. Offsets of sparse filters are data: their extent
-/// is rounded up, so that similar filters share a binary.
+/// The surroundings of a pixel that a leaf reads. Offsets of sparse filters are data: their extent is rounded up, so
+/// that similar filters share a binary.
 fn reach(leaf: &Leaf, kernel: &MapKernel) -> Reach {
     let r = leaf.reach(&kernel.stages).map_or(Reach::NONE, |(r, _)| r);
     match window(leaf) {
@@ -210,11 +209,11 @@ fn same_group(a: &Leaf, b: &Leaf) -> bool {
     }
 }
 
-/// Most taps of a filter that is computed from registers: two passes of five each.
+/// Most taps of a filter that is computed from registers: a column and a row of five each.
 const NEAR_TAPS: usize = 10;
-/// The same where each pixel is converted first: two passes of three. More are faster from a tile.
+/// [`NEAR_TAPS`] if each pixel is converted first: three each. Larger filters are faster from a tile.
 const CONVERTED_TAPS: usize = 6;
-/// The farthest pixels that it reads.
+/// The farthest pixels that such a filter reads.
 const NEAR_REACH: usize = 2;
 
 /// The border along the levels of a chain that is a plane of an input.
@@ -225,18 +224,18 @@ pub(super) fn plane(chain: &MapKernel) -> Option<Border> {
     }
 }
 
-/// A filter of few taps near the pixel, directly or through a row pass.
+/// A filter of few taps near the pixel, directly or through a row filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NearFilter {
     pub(super) source: FilterSource,
     pub(super) border: Border,
     pub(super) reach: Reach,
-    /// Its taps, those of the row pass among them.
+    /// Its taps, including those of the row filter.
     taps: usize,
 }
 
 impl NearFilter {
-    /// A leaf of a kernel; `None` if it is better read from a tile.
+    /// The filter of a leaf; `None` if it is faster from a tile.
     pub(crate) fn of(leaf: &Leaf, kernel: &MapKernel) -> Option<NearFilter> {
         let near = match &leaf.op {
             LeafOp::Correlate(FilterSource::Stage(s), column, border) => {
@@ -268,7 +267,7 @@ impl NearFilter {
     fn of_chain(self, chain: &MapKernel) -> usize {
         let converts = chain.is_pointwise() && chain.chains.is_empty() && chain.leaves.len() == 1;
         match plane(chain).map(|along| (along.constant(), self.border.constant())) {
-            // The level is constant, but not what surrounds it.
+            // The level is constant, but not its surroundings.
             Some((Some(level), Some(around))) if level.to_bits() != around.to_bits() => 0,
             Some(_) => NEAR_TAPS,
             None if converts && chain.code.len() <= 1 => CONVERTED_TAPS,
@@ -277,9 +276,9 @@ impl NearFilter {
     }
 }
 
-/// The pixels around its own that a thread keeps in registers for a leaf and for all others of the
-/// same image and border; `None` if a filter of the kernel needs a tile. Those left and right of its
-/// own come from the other threads of its warp.
+/// The pixels around its own that a thread keeps in registers for a leaf and for all others of the same image and
+/// border; `None` if a filter of the kernel needs a tile. Pixels to the left and right come from the other threads of
+/// the warp.
 fn registers(kernel: &MapKernel, l: usize, block: ThreadBlock, tuning: &Tuning) -> Option<Reach> {
     let NearFilter { source, border, .. } = NearFilter::of(&kernel.leaves[l], kernel)?;
     let (mut all, mut taps) = (Reach::NONE, 0);
@@ -299,7 +298,7 @@ fn registers(kernel: &MapKernel, l: usize, block: ThreadBlock, tuning: &Tuning) 
     (vectors && fits && taps * block.rows * block.cols <= tuning.unroll).then_some(all)
 }
 
-/// Plans the leaves of `order`.
+/// Schedules the leaves of `order`.
 pub(super) fn schedule(
     kernel: &MapKernel,
     order: &[usize],
@@ -383,8 +382,8 @@ pub(super) fn schedule(
             _ => continue,
         };
         let mut leaves = vec![l];
-        // Only leaves that the code needs next join, so that no result waits long in registers; and
-        // only as many as have room for their taps.
+        // Only leaves that the code reads next join, so that no result waits long in registers; and only as many as
+        // have space for their taps.
         let most = match method {
             Method::Dense(t) => tuning.group.min((room - t.bytes()) / taps(l).max(1)),
             Method::Column(_) => tuning.group,
@@ -403,8 +402,8 @@ pub(super) fn schedule(
     place_slots(groups, lazy, stages, room)
 }
 
-/// Taps from which on a filter of bytes is computed by products of matrices: 5x11 of them take less
-/// time than 5x7 or 5x9 otherwise.
+/// Taps from which a filter of bytes is computed by products of matrices: a filter of 5x11 then takes less time than
+/// one of 5x7 or 5x9 otherwise.
 const PRODUCTS: usize = 49;
 
 /// Elements from row to row of the sums of a block: rows are in different banks.
@@ -412,8 +411,8 @@ pub(super) fn sum_pitch(block: ThreadBlock) -> usize {
     block.width() + 8
 }
 
-/// The tile of a filter that is computed by products of matrices of 16 x 8 sums, of which all warps
-/// of a block have as many.
+/// The tile of a filter that is computed by products of matrices of 16 x 8 sums; all warps of a block have equally
+/// many.
 fn products(
     kernel: &MapKernel,
     leaf: &Leaf,
@@ -448,15 +447,14 @@ struct StagePlan {
     chunk: usize,
 }
 
-/// Elements from row to row of a stage or its input: 16 bytes beyond a multiple of 128, see
-/// `separable.cuh`.
+/// Elements from row to row of a stage or its input: 16 bytes beyond a multiple of 128, see `separable.cuh`.
 pub(super) fn skewed_pitch(cols: usize, dtype: DType) -> usize {
     let line = 128 / dtype.size();
     let v = vector(dtype);
     cols.saturating_sub(v).next_multiple_of(line) + v
 }
 
-/// The stages that column leaves read, each with its own place; those that do not fit are left out.
+/// The stages that column leaves read, each with its own slot; those that do not fit are left out.
 fn plan_stages(kernel: &MapKernel, order: &[usize], block: ThreadBlock, tuning: &Tuning, room: usize) -> StagePlan {
     let mut found: Vec<(StageKey, Reach, DType)> = Vec::new();
     for &l in order {
@@ -489,7 +487,7 @@ fn plan_stages(kernel: &MapKernel, order: &[usize], block: ThreadBlock, tuning: 
     if first.slots.len() == found.len() { first } else { build(4) }
 }
 
-/// Decides whether all stages stay in shared memory or take turns in one place.
+/// Decides whether all stages stay in shared memory or take turns in one slot.
 fn place_slots(groups: Vec<LeafGroup>, lazy: Vec<bool>, mut stages: StagePlan, room: usize) -> KernelSchedule {
     let sequence: Vec<usize> =
         groups.iter().filter_map(|g| if let Method::Column(s) = g.method { Some(s) } else { None }).collect();

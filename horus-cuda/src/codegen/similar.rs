@@ -1,9 +1,8 @@
-//! Similar steps of a kernel, which can be the iterations of a loop.
+//! Similar parts of a kernel, which can be the iterations of a loop.
 //!
-//! A detector applies one pair of filters after the other, does the same arithmetic with each, and
-//! keeps the maximum. Such a step is groups of leaves and the instructions that follow them. A
-//! [`GroupLoop`] is steps that differ in their filters and constants only, each of which reads the
-//! result of the previous one.
+//! A detector applies one pair of filters after the other, does the same arithmetic with each, and keeps the maximum.
+//! Such an iteration is groups of leaves and the instructions that follow them. The iterations of a [`GroupLoop`]
+//! differ in their filters and constants only; each reads the result of the previous one.
 
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::{FilterSource, InstrOp, LeafOp, MapKernel, Val};
@@ -11,9 +10,9 @@ use horus_core::shape::Border;
 
 use super::schedule::{LeafGroup, Method, ThreadBlock, window};
 
-/// Fewer steps than this do not become a loop.
+/// Fewer iterations than this do not become a loop.
 const FEWEST: usize = 3;
-/// Most steps of a loop; their differences must fit the parameters of the kernel.
+/// Most iterations of a loop; their differences must fit the parameters of the kernel.
 const MOST: usize = 32;
 
 /// Groups, by number, and the instructions that can run after them.
@@ -23,17 +22,16 @@ pub(super) struct Iteration {
     pub(super) code: Vec<usize>,
 }
 
-/// Similar steps.
+/// Similar iterations.
 #[derive(Clone, Debug)]
 pub(super) struct GroupLoop {
     pub(super) iterations: Vec<Iteration>,
-    /// The instruction of a step that reads the result of the previous step, and the index of that
-    /// operand.
+    /// The instruction of an iteration that reads the result of the previous iteration, and the index of this operand.
     pub(super) loop_operand: (usize, usize),
 }
 
 impl GroupLoop {
-    /// The groups of all steps.
+    /// The groups of all iterations.
     pub(super) fn groups(&self) -> std::ops::Range<usize> {
         self.iterations[0].groups.start..self.iterations[self.iterations.len() - 1].groups.end
     }
@@ -47,21 +45,21 @@ impl GroupLoop {
     }
 }
 
-/// The origin of an operand, as seen from its step.
+/// The origin of an operand, relative to its iteration.
 #[derive(Debug, PartialEq)]
 enum OperandOrigin {
-    /// This instruction of the step.
+    /// This instruction of the iteration.
     Own(usize),
-    /// This leaf of this group of the step.
+    /// This leaf of this group of the iteration.
     Leaf(usize, usize),
     Constant,
-    /// The last instruction of the previous step.
+    /// The last instruction of the previous iteration.
     Before,
-    /// A value from outside these steps.
+    /// A value from outside these iterations.
     Outer(Val),
 }
 
-/// The common properties of a loop's steps.
+/// The common properties of a loop's iterations.
 #[derive(Debug, PartialEq)]
 struct Likeness {
     groups: Vec<GroupForm>,
@@ -77,14 +75,14 @@ struct GroupLoopFinder<'a> {
     kernel: &'a MapKernel,
     groups: &'a [LeafGroup],
     steps: &'a [Iteration],
-    /// For each step, `true` if only its last result is read outside it.
+    /// For each iteration, `true` if only its last result is read outside it.
     sealed: Vec<bool>,
-    /// For each step, `true` if that result is read by the next step at most.
+    /// For each iteration, `true` if at most the next iteration reads this result.
     passed: Vec<bool>,
 }
 
 impl GroupLoopFinder<'_> {
-    /// Finds for each step the results that are read outside it.
+    /// Finds for each iteration the results that are read outside it.
     fn trace(&mut self) {
         let (kernel, steps) = (self.kernel, self.steps);
         let mut of_instr = vec![None; kernel.code.len()];
@@ -96,14 +94,14 @@ impl GroupLoopFinder<'_> {
         (self.sealed, self.passed) = (vec![true; steps.len()], vec![true; steps.len()]);
         let of = &of_instr;
         let reads = kernel.code.iter().enumerate().flat_map(|(i, c)| c.args.iter().map(move |a| (of[i], *a)));
-        // No step reads the results of the kernel.
+        // No iteration reads the results of the kernel.
         for (reader, value) in reads.chain(kernel.results().map(|v| (None, v))) {
             let (Val::Leaf(at) | Val::Instr(at)) = value else { continue };
             let Some(s) = (if matches!(value, Val::Leaf(_)) { of_leaf[at] } else { of_instr[at] }) else { continue };
             if reader == Some(s) {
                 continue;
             }
-            // Only the last instruction may be read by another step, and only by the next.
+            // Another iteration may read the last instruction only, and only the next one may.
             let is_last = matches!(value, Val::Instr(_)) && steps[s].code.last() == Some(&at);
             self.sealed[s] &= is_last;
             self.passed[s] &= matches!(value, Val::Leaf(_)) || reader == Some(s + 1);
@@ -148,13 +146,13 @@ impl GroupLoopFinder<'_> {
         Some(Likeness { groups, code: code.collect() })
     }
 
-    /// The loop that begins at step `s`.
+    /// The loop that begins at iteration `s`.
     fn loop_at(&self, s: usize) -> Option<GroupLoop> {
         let (first, second) = (self.likeness(s)?, self.likeness(s + 1)?);
         let args = second.code.iter().enumerate().flat_map(|(i, c)| (0..c.3.len()).map(move |j| (i, j)));
         let mut before = args.filter(|&(i, j)| second.code[i].3[j] == OperandOrigin::Before);
         let (carried, None) = (before.next()?, before.next()) else { return None };
-        // A value for the first step must exist by then.
+        // A value for the first iteration must exist by then.
         let start = first.code.get(carried.0)?.3.get(carried.1)?;
         if matches!(start, OperandOrigin::Own(_) | OperandOrigin::Leaf(..)) {
             return None;
@@ -175,12 +173,11 @@ impl GroupLoopFinder<'_> {
     }
 }
 
-/// The loops among the steps of a kernel; `sequence` holds the instructions that run after each
-/// group.
+/// The loops among the iterations of a kernel; `sequence` has the instructions that run after each group.
 pub(super) fn loops(kernel: &MapKernel, groups: &[LeafGroup], sequence: &[Vec<usize>]) -> Vec<GroupLoop> {
     let mut columns = groups.iter().filter(|g| matches!(g.method, Method::Column(_)));
     let dtype = |g: &LeafGroup| kernel.leaves[g.leaves[0]].dtype;
-    // Shared memory keeps taps of one type only.
+    // Shared memory has taps of one type only.
     let first = columns.next().map(dtype);
     if !columns.all(|g| Some(dtype(g)) == first) {
         return Vec::new();

@@ -9,7 +9,7 @@ use super::fixed::program;
 use super::params::KernelParams;
 use super::{CudaOperation, Generated, KernelLimits, LaunchSequence, PRELUDE, Pointer, Shapes, blocks};
 
-/// Threads per block, a pixel each.
+/// Threads per block, one pixel each.
 const THREADS: usize = 256;
 
 impl CudaOperation for Thin {
@@ -17,7 +17,7 @@ impl CudaOperation for Thin {
         let (out, shape) = (shapes.output, shapes.output.shape.planar());
         let t = out.dtype.name();
         let mut p = KernelParams::default();
-        // The first pass: see `LaunchSequence`.
+        // The first launch: see `LaunchSequence`.
         p.int("pass", 0);
         p.pointer(t, "out", Pointer::Output { offset: 0 });
         p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });

@@ -37,8 +37,7 @@ impl CudaOperation for Sliding {
     }
 }
 
-/// Parameters common to all of these kernels: images and rows; and the statements that declare
-/// them.
+/// Parameters common to these kernels, images and rows, and the statements that declare them.
 fn params(border: Border, shapes: &Shapes<'_>) -> (KernelParams, Vec<Stmt>, Expr) {
     let (input, out) = (shapes.inputs[0], shapes.output);
     let t = input.dtype.name();
@@ -83,14 +82,14 @@ fn params(border: Border, shapes: &Shapes<'_>) -> (KernelParams, Vec<Stmt>, Expr
     (p, body, constant)
 }
 
-/// The type of the sums: integers of few bits are added in 32.
+/// The type of the sums: 32-bit integers for integers of few bits.
 fn total(dtype: DType, area: usize) -> DType {
     let most = if dtype.is_narrow() { 1 << (8 * dtype.size()) } else { usize::MAX };
     if area.saturating_mul(most) < 1 << 31 { DType::I32 } else { summed(dtype) }
 }
 
-/// Means, or variances, of pixels that are added up in type `sum`: in tiles, whose sums have so many bytes, or by each thread
-/// alone.
+/// Means or variances of pixels that are added in type `sum`: in tiles, whose sums have so many bytes, or by each
+/// thread alone.
 fn rectangles(
     mean: &BoxMean,
     sum: &str,
@@ -204,7 +203,7 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: KernelLimit
     };
     let HistogramColumns { tall, pitch, count, shared } = columns;
     let enter = without(&rank.spans, 1);
-    // They leave the footprint of the row above.
+    // The pixels that leave the footprint of the row above.
     let leave: Vec<FootprintSpan> =
         without(&rank.spans, -1).iter().map(|s| FootprintSpan { y: s.y - 1, ..*s }).collect();
     let across = width.div_ceil(HistogramColumns::WIDE);
@@ -225,7 +224,7 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: KernelLimit
     })
 }
 
-/// Ranks across levels: each thread searches for that of its pixel, bit by bit.
+/// Ranks across levels: each thread searches for the rank of its pixel, bit by bit.
 fn ranks_of_levels(
     rank: &Ranked,
     (mut p, mut body, constant): (KernelParams, Vec<Stmt>, Expr),
@@ -263,11 +262,11 @@ impl HistogramColumns {
     const WIDE: usize = 64;
     /// `HS_ALIKE` of `windowed.cuh`.
     const ALIKE: usize = 32;
-    /// Columns that keep a large GPU busy: an H200 runs 59,000 at once, by their shared memory.
+    /// Columns that keep a large GPU busy: an H200 runs 59,000 at once, limited by shared memory.
     const BUSY: usize = 1 << 16;
 
-    /// The longest columns, whose first pixels look at whole footprints, that keep the GPU busy and
-    /// fit into `room` bytes of shared memory; `None` if there are none.
+    /// The longest columns that keep the GPU busy and fit into `room` bytes of shared memory; `None` if there are none.
+    /// The first pixel of a column reads its whole footprint.
     fn of(rank: &Ranked, dtype: DType, pixels: usize, room: usize) -> Option<HistogramColumns> {
         let Reach { up, down, left, right } = rank.reach();
         let count = match rank.count() {

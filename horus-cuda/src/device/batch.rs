@@ -1,10 +1,8 @@
-//! Batches: launches that are known beforehand are a graph of the driver, in which those that do
-//! not read one another's results run at the same time. One of a single kernel starts sooner, too,
-//! than the kernel alone (1.6 us instead of 4 on an H200's host).
+//! Batches: launches that are known in advance are one graph of the driver; independent launches run at the same time.
 //!
-//! The images inside a batch have memory of their own, none of it used twice, which all batches of
-//! a device share: they follow one another in its stream. Of a graph that starts again only the
-//! launches are updated whose inputs, or results, have moved.
+//! All batches of a device share one block for the images inside them, because they follow one another in its stream.
+//! When a graph starts again, only launches whose inputs or results have moved are updated.
+//! Design: `docs/design/cuda.md`.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -26,11 +24,11 @@ use crate::driver::{CudaGraph, GraphTask, LaunchConfig, check};
 use crate::launch_cache::LoadedKernel;
 use crate::memory::{Core, CudaMemory};
 
-/// Most bytes of the images inside a batch, and their largest share of the GPU's memory: launches
-/// on larger images take longer than to make them.
+/// Most bytes of the images inside a batch, and their largest share of the GPU's memory. Launches on larger images take
+/// longer than starting them.
 const MOST_INSIDE: usize = 256 << 20;
 const SHARE_INSIDE: usize = 32;
-/// Alignment of images inside, that of the driver's allocations.
+/// Alignment of images inside: the driver's.
 const ALIGN: usize = 256;
 /// Bytes of a [`Pointer::Done`].
 const DONE: usize = 4;
@@ -38,7 +36,7 @@ const DONE: usize = 4;
 /// The launches of a batch.
 #[derive(Debug)]
 struct GraphBatch {
-    /// Made when addresses are known. Dropped before its kernels.
+    /// Built when addresses are known. Dropped before its kernels.
     graph: Option<CudaGraph>,
     steps: Vec<GraphNode>,
     /// Number of launches.
@@ -48,7 +46,7 @@ struct GraphBatch {
     /// Fewest bytes of each input and output.
     inputs: Vec<usize>,
     outputs: Vec<usize>,
-    /// Tables that the kernels read, and counters: they stay.
+    /// Tables that the kernels read, and counters, owned by the batch.
     tables: Vec<Arc<CudaMemory>>,
     /// Dropped last: graph and kernels belong to its context.
     core: Arc<Core>,
@@ -69,7 +67,7 @@ impl GraphBatch {
     fn ready(&mut self, address: &impl Fn(AddressBase) -> CUdeviceptr) -> Result<&mut CudaGraph, DeviceError> {
         let context = &self.core.context;
         let changed: Vec<bool> = self.steps.iter_mut().map(|step| step.resolve(address)).collect();
-        // Taken out: one with the addresses of two runs is not used again.
+        // Taken out: after an error, a graph with addresses of two runs is not used again.
         let graph = match self.graph.take() {
             Some(mut graph) => {
                 let mut changed = changed.iter().enumerate().filter(|(_, changed)| **changed);
@@ -92,7 +90,7 @@ struct GraphNode {
     /// The parameter of the kernel, with its current addresses, or the address of zeros.
     params: Vec<u8>,
     places: Vec<ParamAddress>,
-    /// The steps that come before it.
+    /// The nodes that come before it.
     after: Vec<usize>,
 }
 
@@ -144,16 +142,15 @@ impl GraphNode {
     }
 }
 
-/// A batch in the making.
+/// A batch that is being built.
 struct BatchBuilder<'a> {
     device: &'a CudaDevice,
     batch: GraphBatch,
     /// The place of each image inside.
     inside: HashMap<usize, usize>,
-    /// The steps after which an image can be read.
+    /// The nodes after which an image can be read.
     written: HashMap<BatchMemory, Vec<usize>>,
-    /// The steps of reductions along all rows of an image, and the kernels that fold their
-    /// results, by these.
+    /// For each image, the node of the reduction along all its rows, and the kernel that folds its results.
     rows: HashMap<BatchMemory, (usize, Kernel)>,
 }
 
@@ -205,7 +202,7 @@ impl BatchBuilder<'_> {
             let shapes = Shapes { inputs: &geometries, output: geometry, rows };
             let made = self.device.get_or_load_kernel(kernel, &shapes)?;
             if made.program.sequence.is_some_and(|passes| passes.repeated > 0) {
-                return Ok(false); // rounds that are waited for
+                return Ok(false); // rounds that the host waits for
             }
             self.launch(&made, &read, &write, &mut after)?;
             if let (Some(fold), [step]) = (kernel.fold_of_rows(), &after[..])
@@ -218,8 +215,8 @@ impl BatchBuilder<'_> {
         Ok(true)
     }
 
-    /// Lets the launch that reduced rows fold them, too, instead of a launch of its own; `false` if
-    /// there is none.
+    /// Makes the launch that reduced rows fold them too, instead of a launch of its own; `false` if there is no such
+    /// launch.
     fn folded(
         &mut self,
         fold: &Kernel,
@@ -247,7 +244,7 @@ impl BatchBuilder<'_> {
         Ok(true)
     }
 
-    /// Adds the passes of a kernel.
+    /// Adds the launches of a kernel.
     fn launch(
         &mut self,
         made: &Arc<LoadedKernel>,
@@ -283,7 +280,7 @@ impl BatchBuilder<'_> {
         Ok(())
     }
 
-    /// Adds a step after others, which becomes the one to come after.
+    /// Adds a node after others; later nodes come after it.
     fn push(&mut self, what: NodeWork, params: Vec<u8>, places: Vec<ParamAddress>, after: &mut Vec<usize>) {
         let step = self.batch.steps.len();
         let after = std::mem::replace(after, vec![step]);
@@ -334,8 +331,8 @@ impl CudaDevice {
         if all.len() == sizes.len() { Ok(all) } else { Err(unwritten()) }
     }
 
-    /// The memory that batches share, of at least so many bytes. Whoever holds it can submit work
-    /// on it, even if another thread asks for more.
+    /// The memory that batches share, at least so many bytes. An owner can submit work on it, even if another thread
+    /// requests more.
     fn inside(&self, bytes: usize) -> Result<Arc<CudaMemory>, DeviceError> {
         let mut state = self.lock();
         if let Some(memory) = state.inside.as_ref().filter(|memory| memory.len() >= bytes) {

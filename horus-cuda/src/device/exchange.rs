@@ -1,4 +1,4 @@
-//! Copies of pieces, and exchanges with other ranks' GPUs in a stream of their own, beside kernels.
+//! Copies of pieces, and exchanges with other ranks' GPUs in a separate stream while kernels run.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -26,7 +26,7 @@ use crate::pieces;
 /// Up to this many contiguous copies are made one by one: the driver's copies are the fastest.
 const FEW: usize = 4;
 
-/// The GPUs of other ranks, and the stream of exchanges with them, which run beside kernels.
+/// The GPUs of other ranks, and the stream of exchanges with them, which overlap kernels.
 #[derive(Debug)]
 pub(super) struct PeerGpus {
     pub(super) group: Arc<Clique>,
@@ -180,8 +180,8 @@ impl Fabric for CudaDevice {
             PreparedCopy::Runs(_) => None,
         });
         let tables: Vec<Arc<CudaMemory>> = tables.collect();
-        // Copies to the host of bytes that the exchange writes come first, in the device's stream,
-        // for which the exchange waits. Copies of other bytes go on.
+        // Copies to the host of bytes that the exchange writes come first, in the device's stream, for which the
+        // exchange waits. Copies of other bytes continue.
         let written = |number: usize| -> Vec<std::ops::Range<usize>> {
             let received = work.receives.iter().filter(|m| m.block == number).map(|m| m.at..m.at + m.bytes);
             let copies = work.before.iter().chain(&work.after).filter(|c| c.to == number).flat_map(|c| &c.pieces);

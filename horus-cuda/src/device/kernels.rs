@@ -1,5 +1,5 @@
-//! Kernels of one device: generated, then read from the cache or the release's package or compiled,
-//! and loaded; all kernels of a plan at once.
+//! Kernels of one device: generated, then read from the cache or the release's package or compiled, and loaded; all
+//! kernels of a plan at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,10 +22,10 @@ use crate::origin::{CodeOrigin, CodeRequest, find};
 use crate::shipped::Package;
 use crate::tuning::{Tuning, fitted};
 
-/// Stack size of a compiling thread: that of a program's main thread.
+/// Stack size of a compiling thread: the size of a program's main thread.
 const STACK: usize = 8 << 20;
 
-/// A kernel to be made: its source and the needs of its launches.
+/// A kernel to be made: its source and the resources of its launches.
 struct KernelRequest<'a> {
     source: &'a str,
     /// Most bytes of dynamic shared memory.
@@ -69,7 +69,7 @@ impl CudaDevice {
         generate_bounded(kernel, shapes, &tuning, self.limits)
     }
 
-    /// The kernel and parameters of a launch, remembered if it was made before.
+    /// The kernel and parameters of a launch, from the cache if it was made before.
     pub(super) fn get_or_load_kernel(
         &self,
         kernel: &Kernel,
@@ -112,7 +112,7 @@ impl CudaDevice {
         let (code, origin) = self.code(wanted, self.shipped.as_ref())?;
         let (function, origin) = match self.load(wanted, &code) {
             Err(e) if origin == CodeOrigin::Package => {
-                // Code of the package that this driver refuses is compiled instead.
+                // Code of the package that this driver rejects is compiled instead.
                 log::debug!("not taken from the package of kernels: {e}");
                 let (code, origin) = self.code(wanted, None)?;
                 (self.load(wanted, &code)?, origin)
@@ -127,7 +127,7 @@ impl CudaDevice {
         }
         let function = Arc::clone(state.kernels.entry(key(source)).or_insert_with(|| Arc::new(function)));
         drop(state);
-        // Another thread may have loaded it first, for a launch that needs less shared memory.
+        // Another thread may have loaded it first, for a launch that uses less shared memory.
         function.reserve(*shared).map(|()| function)
     }
 
@@ -202,8 +202,7 @@ impl CudaDevice {
         made
     }
 
-    /// Makes kernels in this order on several threads. Returns the first error, after which no more
-    /// are begun.
+    /// Makes kernels in this order on several threads. Returns the first error, after which no more are begun.
     fn make_all(&self, wanted: &[KernelRequest<'_>]) -> Result<(), DeviceError> {
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let work = || {

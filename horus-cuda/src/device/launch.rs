@@ -19,7 +19,7 @@ use crate::driver::{self, CudaEvent, check};
 use crate::launch_cache::LoadedKernel;
 use crate::memory::CudaMemory;
 
-/// First compute capability on which a kernel may begin while the one before it ends.
+/// First compute capability on which a kernel may begin while the previous one ends.
 const EARLY_FROM: u32 = 90;
 
 impl CudaDevice {
@@ -59,8 +59,7 @@ impl CudaDevice {
         let start = Instant::now();
         let made = self.get_or_load_kernel(launch.kernel, &shapes)?;
         let LoadedKernel { program, function, table } = &*made;
-        // The lock is not held while a launch waits for its rounds: other threads make kernels
-        // meanwhile.
+        // A launch that waits for its rounds does not hold the lock: other threads make kernels meanwhile.
         let (table, timed) = {
             let mut state = self.lock();
             state.making += start.elapsed();
@@ -98,8 +97,8 @@ impl CudaDevice {
         Ok(())
     }
 
-    /// Runs the passes of a program. The repeated ones run until they leave the flag in `scratch`
-    /// unchanged; each such round is waited for.
+    /// Runs the launches of a program. The repeated ones run until they leave the flag in `scratch` unchanged; the host
+    /// waits for each round.
     fn run_sequence(
         &self,
         passes: LaunchSequence,

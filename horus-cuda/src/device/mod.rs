@@ -53,12 +53,12 @@ struct CudaDeviceState {
     /// Time spent generating, compiling and loading.
     making: Duration,
     statistics: Statistics,
-    /// Start and end of each launch, while a benchmark asks for them.
+    /// Start and end of each launch, while a benchmark records them.
     timings: Option<Vec<(CudaEvent, CudaEvent)>>,
 }
 
 impl CudaDeviceState {
-    /// Releases the memory that is kept for later launches; `false` if there is none.
+    /// Releases the memory that is cached for later launches; `false` if there is none.
     fn release_caches(&mut self) -> bool {
         let some = !self.tables.is_empty() || self.inside.is_some();
         self.tables.clear();
@@ -81,7 +81,7 @@ pub struct CudaDevice {
     about: DeviceNames,
     arch: u32,
     limits: KernelLimits,
-    /// `true` if the driver has the graphs of batches.
+    /// `true` if the driver supports the graphs of batches.
     graphs: bool,
     multiprocessors: usize,
     forced: TuningOverrides,
@@ -96,8 +96,7 @@ pub struct CudaDevice {
 }
 
 impl CudaDevice {
-    /// Plans for a share of the memory: `processes` use this GPU at once. A bound set by the user
-    /// stays.
+    /// Uses a share of the memory, because `processes` use this GPU at once. A limit set by the user stays.
     #[must_use]
     pub fn shared_by(mut self, processes: usize) -> CudaDevice {
         if self.core.limit().is_none() {
@@ -122,7 +121,7 @@ impl CudaDevice {
     }
 
     /// Runs this part of every kernel that has it, with at least so many bytes of shared memory; `None` returns to the
-    /// whole.
+    /// whole kernel.
     pub(crate) fn set_part(&mut self, part: Option<(KernelPart, u32)>) {
         self.forced.part = part;
     }
@@ -212,7 +211,7 @@ impl Device for CudaDevice {
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         let memory = match self.core.allocate(bytes) {
-            // Tables of taps, and memory of batches, are kept as long as there is memory.
+            // Tables of taps, and memory of batches, are cached as long as there is memory.
             Err(DeviceError::OutOfMemory { .. }) if self.lock().release_caches() => self.core.allocate(bytes),
             other => other,
         };
@@ -266,18 +265,17 @@ impl Drop for CudaDevice {
         {
             others.group.abandon();
         }
-        // Pinned buffers and modules must outlive their use by the GPU; an error here has been
-        // reported, or no longer matters.
+        // Pinned buffers and modules must outlive their use by the GPU. An error here has been reported, or no longer
+        // matters.
         let bound = self.core.context.bind();
         self.transfers.stop_pinning();
         if let Some(pinning) = self.pinning.take() {
             // The thread returns nothing, and a panic has been reported.
             let _ = pinning.join();
         }
-        // Afterwards the stream is also ordered behind the copies to the host.
+        // Afterwards the stream is also behind the copies to the host.
         if bound.and_then(|()| self.core.finish_reading()).and_then(|()| self.synchronize()).is_ok() {
-            // Unended exchanges are done by now. They own blocks, which own the device's core: a
-            // cycle.
+            // Unended exchanges are done by now. They own blocks, which own the device's core: a cycle.
             let over = std::mem::take(&mut *self.core.lock_exchanges());
             drop(over);
             // The same cycle: pinned memory owns the core.

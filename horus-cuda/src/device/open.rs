@@ -1,4 +1,4 @@
-//! Finding and opening a GPU without waiting for anything that is not needed yet.
+//! Finding and opening a GPU without waiting for anything that is not used yet.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
@@ -22,10 +22,10 @@ use crate::shipped::Package;
 use crate::transfers::GpuTransfers;
 use crate::tuning;
 
-/// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
+/// Threads that copy pixels. Sixteen reach 45 GB/s on a host of 32 cores, one thread 6.
 const COPYING: usize = 16;
 
-/// Memory reserved for kernels, their tables and the driver itself, beside images.
+/// Memory reserved for kernels, their tables and the driver, in addition to images.
 fn margin(free: usize) -> usize {
     (free / 32).min(1 << 30)
 }
@@ -35,7 +35,7 @@ const OLDEST_DRIVER: (i32, i32) = (11, 4);
 /// CUDA version of the oldest driver with the calls of graphs that batches use.
 const GRAPHS_FROM: (i32, i32) = (12, 0);
 
-/// Properties of a GPU that is not opened.
+/// Properties of a GPU that is not open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
     /// Its number, as [`CudaDevice::open`] takes it.
@@ -85,12 +85,12 @@ impl CudaDevice {
         Ok(version)
     }
 
-    /// Opens the GPU of this number. At most `threads` host threads copy pixels for it (by default
-    /// one per logical processor), and never more than 16.
+    /// Opens the GPU of this number. At most `threads` host threads copy pixels for it (by default one per logical
+    /// processor), and never more than 16.
     ///
     /// # Errors
-    /// [`Error::Config`] if `threads` is 0, if there is no driver, NVRTC or such a GPU, if the
-    /// GPU cannot be used, or if `HORUS_TUNING` names a file that cannot.
+    /// [`Error::Config`] if `threads` is 0, if there is no driver, NVRTC or such a GPU, or if the GPU or the file that
+    /// `HORUS_TUNING` names cannot be used.
     pub fn open(ordinal: usize, threads: Option<usize>) -> Result<CudaDevice, Error> {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(Some(threads.unwrap_or_else(available).min(COPYING)))?;
@@ -98,8 +98,7 @@ impl CudaDevice {
         let start = Instant::now();
         let version = CudaDevice::driver()?;
         let (newest, _) = version;
-        // Any kernel that is not cached needs a compiler, so a missing one is reported at the
-        // start.
+        // Kernels that are not cached must be compiled, so a missing compiler is reported at the start.
         let cache = DiskCache::from_environment();
         let shipped = Package::from_environment(newest);
         let compiler = KernelCompiler::begin(newest, &cache, shipped.is_none());
@@ -137,7 +136,7 @@ impl CudaDevice {
             let hardware = format!("{} (sm_{arch})", context.name());
             let core = Arc::new(Core::new(context, limit)?);
             let transfers = GpuTransfers::new(&core, workers);
-            // Without a thread they are pinned when they are needed.
+            // Without a thread they are pinned on first use.
             let pinning = std::thread::Builder::new().name("horus-pinning".into()).spawn(transfers.pin_ahead()).ok();
             Ok(CudaDevice {
                 about: DeviceNames { name, hardware, driver: driver::installed(version) },
@@ -166,7 +165,7 @@ impl CudaDevice {
     /// Lists the GPUs that this process may use, without opening any.
     ///
     /// # Errors
-    /// Those of [`CudaDevice::count`] and of the driver.
+    /// Errors of [`CudaDevice::count`] and of the driver.
     pub fn devices() -> Result<Vec<Gpu>, Error> {
         let count = CudaDevice::count()?;
         let nvml = Nvml::load().inspect_err(|e| log::debug!("cannot query free memory of GPUs: {e}")).ok();
@@ -187,7 +186,7 @@ impl CudaDevice {
     /// unknown.
     ///
     /// # Errors
-    /// Those of [`CudaDevice::count`] and of the driver.
+    /// Errors of [`CudaDevice::count`] and of the driver.
     pub fn gpu_with_most_free_memory() -> Result<usize, Error> {
         if CudaDevice::count()? == 1 {
             return Ok(0);

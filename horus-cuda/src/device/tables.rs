@@ -9,10 +9,10 @@ use crate::cache::hash;
 use crate::memory::{Core, CudaMemory};
 use crate::transfers::GpuTransfers;
 
-/// Most tables that stay on the device; when there are more, or memory is short, all are dropped.
+/// Most tables on the device; when there are more, or too little memory, all are dropped.
 const MOST: usize = 512;
 
-/// The key of a table among all.
+/// The key of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TableKey(u128);
 

@@ -30,9 +30,8 @@ impl CudaDevice {
         self.lock().timings = Some(Vec::new());
     }
 
-    /// Waits for the GPU. Returns the milliseconds of each launch since
-    /// [`CudaDevice::start_timing`], and those from the beginning of the first to the end of the
-    /// last.
+    /// Waits for the GPU. Returns the milliseconds of each launch since [`CudaDevice::start_timing`], and from the
+    /// beginning of the first to the end of the last.
     ///
     /// # Errors
     /// Errors of the driver.
@@ -88,7 +87,7 @@ impl CudaDevice {
     }
 }
 
-/// Resources of a multiprocessor that a kernel takes.
+/// Resources of a multiprocessor that a kernel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
     /// Registers per thread.
@@ -105,7 +104,7 @@ pub struct Resources {
     pub limiter: Limiter,
 }
 
-/// The resource of a multiprocessor of which a kernel leaves too little for another block.
+/// The resource of a multiprocessor that has too little left for another block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limiter {
     /// Threads: it runs as many as it can.
@@ -123,15 +122,15 @@ pub enum Limiter {
 pub(crate) struct Multiprocessor {
     pub(crate) threads: u32,
     registers: u32,
-    /// Bytes of shared memory, and those of them that each block takes beside its own.
+    /// Bytes of shared memory, and the bytes that each block takes in addition to its own.
     shared: u32,
     reserved: u32,
     blocks: u32,
 }
 
 impl Multiprocessor {
-    /// The resource that admits the fewest blocks, by the rules of the occupancy calculator of CUDA: a warp takes
-    /// registers in units of 256, and shared memory is in units of 128 bytes.
+    /// The resource that admits the fewest blocks, by the rules of CUDA's occupancy calculator: a warp takes registers
+    /// in units of 256, a block shared memory in units of 128 bytes.
     fn limiter(&self, registers: i32, threads: u32, shared: u32) -> Limiter {
         let warps = threads.div_ceil(32).max(1);
         let of_warp = (registers.cast_unsigned() * 32).next_multiple_of(256).max(256);

@@ -83,8 +83,8 @@ impl KernelFunction {
         during(blocks, || "counting the blocks of a kernel on a multiprocessor".into()).map(i32::cast_unsigned)
     }
 
-    /// Launches the kernel with one parameter, given in bytes. An `early` kernel may begin while
-    /// the one before it in the stream ends, and waits for it on its own.
+    /// Launches the kernel with one parameter, given in bytes. An `early` kernel may begin while the previous one in
+    /// the stream ends, and waits for it on its own.
     ///
     /// # Safety
     /// `params` must have the layout of the kernel's parameter, and every address in it must stay

@@ -1,4 +1,4 @@
-//! Graphs: kernels and their order, which the driver starts in one call.
+//! Graphs: kernels and their order, started in one call of the driver.
 
 use std::ffi::c_void;
 
@@ -30,7 +30,7 @@ unsafe impl Send for CudaGraph {}
 unsafe impl Sync for CudaGraph {}
 
 impl CudaGraph {
-    /// A graph of tasks, each after the earlier ones that it names.
+    /// A graph of tasks, each after the earlier tasks that it names.
     pub(crate) fn new(context: &CudaContext, tasks: &[(GraphTask<'_>, &[usize])]) -> Result<CudaGraph, DeviceError> {
         let (graph, ready) = (std::ptr::null_mut(), std::ptr::null_mut());
         let mut made = CudaGraph { graph, ready, nodes: Vec::with_capacity(tasks.len()) };
@@ -127,7 +127,7 @@ impl std::fmt::Display for GraphTask<'_> {
     }
 }
 
-/// The description of a kernel.
+/// The driver's description of a kernel.
 fn kernel(
     function: &KernelFunction,
     work: LaunchConfig,
@@ -149,7 +149,7 @@ fn kernel(
     }
 }
 
-/// The description of zeros.
+/// The driver's description of zeros.
 fn zeros(at: sys::CUdeviceptr, bytes: usize) -> sys::CUDA_MEMSET_NODE_PARAMS {
     sys::CUDA_MEMSET_NODE_PARAMS { dst: at, pitch: bytes, value: 0, elementSize: 1, width: bytes, height: 1 }
 }

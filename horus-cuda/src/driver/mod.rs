@@ -23,14 +23,14 @@ pub(crate) fn check(code: CUresult, what: impl FnOnce() -> String) -> Result<(),
 /// The result of a call, or an error that names the attempted operation.
 pub(crate) fn during<T>(result: Result<T, DriverError>, what: impl FnOnce() -> String) -> Result<T, DeviceError> {
     result.map_err(|error| {
-        // The driver has none for a code that it does not know.
+        // The driver has no name or text for a code that it does not know.
         let text = |text: Result<&CStr, _>| text.map(CStr::to_string_lossy).unwrap_or_default().into_owned();
         let (told, name) = (text(error.error_string()), text(error.error_name()));
         DeviceError::Driver(format!("{}: {told} ({name}, code {})", what(), error.0 as u32))
     })
 }
 
-/// Begins, or ends, the part of a program that `ncu --profile-from-start off` looks at.
+/// Begins or ends the part of a program that `ncu --profile-from-start off` measures.
 pub(crate) fn profiler(begin: bool) -> Result<(), DeviceError> {
     // SAFETY: the driver is initialised; without a profiler, nothing happens.
     let code = unsafe { if begin { sys::cuProfilerStart() } else { sys::cuProfilerStop() } };
@@ -170,7 +170,7 @@ impl CudaStream {
         during(result::stream::create(StreamKind::NonBlocking), || "creating a stream".into()).map(CudaStream)
     }
 
-    /// A stream whose kernels have priority over those of others.
+    /// A stream whose kernels have priority over the kernels of other streams.
     pub(crate) fn urgent() -> Result<CudaStream, DeviceError> {
         let (_, greatest) = during(result::stream::get_priority_range(), || "querying priorities".into())?;
         let stream = result::stream::create_with_priority(StreamKind::NonBlocking, greatest);
@@ -239,14 +239,14 @@ impl CudaEvent {
         check(unsafe { sys::cuEventRecord(self.0, stream.0) }, || "recording an event".into())
     }
 
-    /// [`CudaEvent::record`] in another library's stream, which its owner keeps during the call; 1 and
-    /// 2 are default streams.
+    /// [`CudaEvent::record`] in another library's stream, whose owner keeps it alive during the call; 1 and 2 are
+    /// default streams.
     pub(crate) fn record_in(&self, stream: CUstream) -> Result<(), DeviceError> {
         // SAFETY: both live: the owner of the stream guarantees it.
         check(unsafe { sys::cuEventRecord(self.0, stream) }, || "recording an event in another library's stream".into())
     }
 
-    /// Makes later work of another library's stream wait for the event, as [`CudaEvent::record_in`].
+    /// Makes later work of another library's stream wait for the event; see [`CudaEvent::record_in`].
     pub(crate) fn precedes(&self, stream: CUstream) -> Result<(), DeviceError> {
         // SAFETY: both live: the owner of the stream guarantees it.
         check(unsafe { sys::cuStreamWaitEvent(stream, self.0, 0) }, || "ordering another library's stream".into())

@@ -1,5 +1,5 @@
-//! Copies between page-locked memory and a device of equally long and equally spaced runs, such as
-//! the same rows of all planes: one driver call each.
+//! Copies of equally long and equally spaced runs, such as the same rows of all planes, between page-locked memory and
+//! a device: one driver call each.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -74,8 +74,7 @@ impl StridedHostCopy {
     /// Begins to copy to the host.
     ///
     /// # Safety
-    /// As for [`Runs::upload`]; nobody may read the host memory before `stream` has passed the
-    /// copy.
+    /// As for [`StridedHostCopy::upload`]; nobody may read the host memory before `stream` has passed the copy.
     pub(crate) unsafe fn download(
         &self,
         device: CUdeviceptr,

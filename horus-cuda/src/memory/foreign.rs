@@ -25,8 +25,8 @@ impl Core {
         streams.iter().try_for_each(|&stream| now.precedes(stream as sys::CUstream))
     }
 
-    /// Adopts memory of another library, after the work it must wait for. Kernels read vectors: what
-    /// does not begin where these may begin is copied.
+    /// Adopts memory of another library, after the work that it must wait for. Memory that is not aligned to the
+    /// vectors of kernels is copied.
     pub(crate) fn adopt(self: &Arc<Core>, array: &DeviceArray, copied: bool) -> Result<CudaMemory, DeviceError> {
         self.context.bind()?;
         self.release_finished();
@@ -58,10 +58,10 @@ impl Core {
         Ok(copy)
     }
 
-    /// A block for another library, which `stream` may use, and whose inputs it and the default
-    /// stream may write, once the stream has passed the launches so far; without a stream they have
-    /// ended on return. Other streams that inputs came from may have ended since, and cannot be told
-    /// to wait: from the first of them on, all calls wait. Either way nothing keeps the inputs any more.
+    /// A block for another library. Once `stream` has passed the launches so far, it may use the block, and it and the
+    /// default stream may write the block's inputs; without a stream the launches have ended on return. Other streams
+    /// of inputs may no longer exist and cannot wait: from the first of them on, every call waits for the launches. On
+    /// return nothing owns the inputs any more.
     pub(crate) fn export_block(&self, memory: &CudaMemory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
         self.context.bind()?;
         let inputs = self.arrays();
@@ -79,20 +79,19 @@ impl Core {
     }
 }
 
-/// Returns `true` for the default streams, of the process and of a thread, which wait for each
-/// other.
+/// Returns `true` for the default streams, of the process and of a thread, which wait for each other.
 fn ordered_by_default(stream: u64) -> bool {
     stream <= 2
 }
 
-/// A block that others may be using in streams of their own.
+/// A block that other libraries may use in streams of their own.
 struct ExportedBlock(Arc<GpuBlock>);
 
 impl Drop for ExportedBlock {
     fn drop(&mut self) {
-        // Their work in the default stream comes before the memory is reused. Work in streams that
-        // do not synchronise with the default stream must be waited for by its owner before the
-        // release. A failure here is an earlier one, which the next call reports.
+        // The memory is reused after their work in the default stream. The owner must wait for work in streams that do
+        // not synchronise with the default stream before the release. An error here is an earlier one, which the next
+        // call reports.
         let core = &self.0.core;
         if core.context.bind().is_ok() {
             let _ = core.after_stream(DeviceArray::DEFAULT_STREAM);

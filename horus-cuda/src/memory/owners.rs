@@ -1,4 +1,5 @@
-//! Host memory, and arrays of other libraries, that launches access directly, until the stream has passed them.
+//! Owners of host memory and arrays of other libraries that launches access directly, until the stream has passed the
+//! launches.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use super::{Core, CudaMemory, ForeignOwners, GpuBlock, GpuDownload, MemoryOwner}
 use crate::driver::CudaEvent;
 
 impl Core {
-    /// Releases what the stream has passed. The context must be current.
+    /// Releases the memory of launches that the stream has passed. The context must be current.
     pub(crate) fn release_finished(&self) {
         let arrays = self.arrays();
         if !arrays.is_empty() {
@@ -34,7 +35,7 @@ impl Core {
         self.foreign_owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Releases all lent buffers; the stream must be idle.
+    /// Releases all owners; the stream must be idle.
     pub(crate) fn release_foreign_owners(&self) {
         let held = std::mem::take(&mut self.foreign_owners().in_use);
         drop((held, self.arrays()));
@@ -45,8 +46,8 @@ impl Core {
         std::mem::take(&mut self.foreign_owners().arrays)
     }
 
-    /// Holds an array that launches have used until the stream of its library waits for them, or
-    /// the stream has passed them.
+    /// Keeps an array that launches have used, until the stream of its library waits for them or the stream has passed
+    /// them.
     pub(super) fn retain_array(&self, owner: MemoryOwner) {
         if self.is_idle() {
             return;
@@ -58,7 +59,7 @@ impl Core {
         self.context.bind().is_ok() && self.stream.idle().unwrap_or(false)
     }
 
-    /// Holds what launches have used until the stream has passed them.
+    /// Keeps the owner of memory that launches have used, until the stream has passed them.
     pub(super) fn retain_owner(&self, held: MemoryOwner) {
         if self.is_idle() {
             return;
@@ -83,7 +84,7 @@ impl CudaMemory {
         CudaMemory { block: Arc::new(block), bytes }
     }
 
-    /// The host buffer, if this is mapped host memory; nothing uses it any more.
+    /// The host buffer, if this is mapped host memory that nothing uses any more.
     pub(crate) fn take_host_buffer(&mut self) -> Option<HostBuffer> {
         let Some(block) = Arc::get_mut(&mut self.block) else { return self.block.mapped.clone() };
         let buffer = block.mapped.take()?;

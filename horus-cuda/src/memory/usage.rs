@@ -14,8 +14,7 @@ pub(super) struct AllocatedBytes {
 }
 
 impl AllocatedBytes {
-    /// Adds bytes and returns the former amount. It never overflows: the error is the present
-    /// amount.
+    /// Adds bytes and returns the former amount; the error, for an overflow, is the present amount.
     pub(super) fn add(&self, bytes: usize) -> Result<usize, usize> {
         let added = |used: usize| used.checked_add(bytes);
         let before = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added)?;

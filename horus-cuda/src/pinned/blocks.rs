@@ -1,4 +1,4 @@
-//! Blocks of pinned memory that a device keeps, and their loans.
+//! Blocks of pinned memory that a device caches and hands out.
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -12,13 +12,13 @@ use horus_core::host::buffer::HostMemory;
 
 use super::{Pinned, SMALLEST};
 
-/// Largest block that is pinned at the first request. Pinning takes longer than copying through
-/// smaller ones; up to this size kernels hide it.
+/// Largest block that is pinned at the first request. Pinning takes longer than copying through smaller blocks; up to
+/// this size kernels hide it.
 const AT_ONCE: usize = 32 << 20;
 
-/// Requests after which a block for passing pixels pays. Locking pages takes 0.2 to 0.4 ms per MiB.
-/// Compared with locked chunks, a direct copy by the GPU saves 0.006 ms per MiB of an upload and
-/// 0.009 of a download (H200, 16 cores: 55 GB/s instead of 41 and 37).
+/// Requests after which a block for passing pixels is worth its cost. Locking pages takes 0.2 to 0.4 ms per MiB.
+/// Compared with locked chunks, a direct copy by the GPU saves 0.006 ms per MiB of an upload and 0.009 of a download
+/// (H200, 16 cores: 55 GB/s instead of 41 and 37).
 const PAYS: usize = 32;
 
 /// Block size for a request: four sizes per doubling, so that at most a fifth is wasted.
@@ -27,8 +27,7 @@ fn class(bytes: usize) -> Option<usize> {
     bytes.max(1).checked_next_multiple_of(step.max(SMALLEST))
 }
 
-/// Block size for the program's pixels, which may be large: whole pages, and large pages if it is
-/// large.
+/// Block size for the program's pixels: whole pages, and large pages if it is large.
 fn pages(bytes: usize) -> Option<usize> {
     const LARGE: usize = 2 << 20;
     let page = if bytes < LARGE { SMALLEST } else { LARGE };
@@ -49,25 +48,24 @@ pub(crate) struct PinnedLimits {
 }
 
 impl PinnedLimits {
-    /// Rules for copies: at most `most` bytes. A single read does not pay for a large block of its
-    /// own.
+    /// Limits for copies: at most `most` bytes. A single read is not worth a large block of its own.
     pub(crate) fn of_copies(most: usize) -> PinnedLimits {
         PinnedLimits { most, most_unused: most, at_once: AT_ONCE, size: class }
     }
 
-    /// Rules for memory that the program requests: no limit, and `kept` bytes stay after it is
+    /// Limits for memory that the program requests: none, except that at most `kept` bytes stay after they are
     /// released.
     pub(crate) fn of_program(kept: usize) -> PinnedLimits {
         PinnedLimits { most: usize::MAX, most_unused: kept, at_once: usize::MAX, size: pages }
     }
 }
 
-/// Blocks of a device; unused ones are kept for the next request of their size.
+/// Blocks of a device; unused blocks serve the next request of their size.
 #[derive(Debug)]
 pub(crate) struct PinnedBlocks<M> {
     rules: PinnedLimits,
     state: Mutex<PinnedBlocksState<M>>,
-    /// `true` once stocking has ended.
+    /// `true` once [`PinnedBlocks::stock`] must end.
     closed: AtomicBool,
 }
 
@@ -79,7 +77,7 @@ struct PinnedBlocksState<M> {
     total_bytes: usize,
     /// Large sizes that were requested.
     wanted: HashSet<usize>,
-    /// Number of requests for sizes that were not made.
+    /// Number of requests for sizes that were not allocated.
     passed: HashMap<usize, usize>,
 }
 
@@ -115,8 +113,7 @@ impl<M> PinnedBlocks<M> {
         Some(PinnedBlock { memory: Some(memory), size, blocks: Arc::clone(self) })
     }
 
-    /// [`Blocks::take`] for passing pixels: a free block, or a new one if the size is requested
-    /// often enough to pay.
+    /// [`PinnedBlocks::take`] for passing pixels: a free block, or a new one if the size is requested often enough.
     pub(crate) fn take_if_frequent(
         self: &Arc<PinnedBlocks<M>>,
         bytes: usize,
@@ -138,12 +135,12 @@ impl<M> PinnedBlocks<M> {
         self.take(bytes, allocate)
     }
 
-    /// Ends [`Blocks::stock`]: no more blocks are needed.
+    /// Ends [`PinnedBlocks::stock`]: no more blocks are used.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Makes `count` free blocks of so many bytes, within the limit.
+    /// Allocates `count` free blocks of so many bytes, within the limit.
     pub(crate) fn stock(
         self: &Arc<PinnedBlocks<M>>,
         bytes: usize,
@@ -159,7 +156,7 @@ impl<M> PinnedBlocks<M> {
                 }
                 state.total_bytes += size;
             }
-            // Other threads can take finished blocks while the next one is made.
+            // Other threads can take finished blocks while the next one is allocated.
             match allocate(size) {
                 Ok(memory) => self.state().free.push((size, memory)),
                 Err(e) => {
@@ -170,7 +167,7 @@ impl<M> PinnedBlocks<M> {
         }
     }
 
-    /// [`Blocks::take`] that returns the system's error.
+    /// [`PinnedBlocks::take`] that returns the system's error.
     pub(crate) fn try_take(
         self: &Arc<PinnedBlocks<M>>,
         bytes: usize,
@@ -230,7 +227,7 @@ impl<M> PinnedBlocksState<M> {
     }
 }
 
-/// A block in use, returned when dropped: not before the GPU is done with it.
+/// A block in use, returned when dropped, which must be after the GPU is done with it.
 pub(crate) struct PinnedBlock<M> {
     memory: Option<M>,
     size: usize,

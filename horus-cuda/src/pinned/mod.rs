@@ -1,4 +1,4 @@
-//! Host memory that the GPU accesses directly, and the blocks of it that a device keeps.
+//! Host memory that the GPU accesses directly, and the blocks of it that a device caches.
 
 mod blocks;
 
@@ -49,14 +49,14 @@ impl fmt::Debug for Pinned {
 impl Pinned {
     /// A block of `len` bytes, a multiple of [`SMALLEST`].
     ///
-    /// Pages mapped from the system are zero, and large ones are pinned faster than the driver's.
-    /// The driver allocates where that is not possible.
+    /// Mapped pages are zero, and large ones are pinned faster than the driver's. Where mapping is not possible, the
+    /// driver allocates.
     pub(crate) fn new(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
         Pinned::touched_by(&Workers::alone(), core, len)
     }
 
-    /// [`Pinned::new`] where `workers` take the page faults of a large block in parallel; the
-    /// driver takes them one after the other.
+    /// [`Pinned::new`] in which `workers` take the page faults of a large block in parallel; the driver takes them one
+    /// after the other.
     pub(crate) fn touched_by(workers: &Workers, core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
         core.context.bind()?;
         Pinned::registered(workers, core, len).map_or_else(|| Pinned::allocated(core, len), Ok)
@@ -157,9 +157,8 @@ mod pages {
         let base: *mut u8 = base.cast();
         let before = if large { base.align_offset(LARGE) } else { 0 };
         let at = base.wrapping_add(before);
-        // SAFETY: inside the new mapping, which has no other owner; the ends are page-aligned.
-        // Refused advice costs speed only; a child process must not share pages that the GPU
-        // writes.
+        // SAFETY: inside the new mapping, which has no other owner; the ends are page-aligned. Advice that the system
+        // ignores costs speed only; a child process must not share pages that the GPU writes.
         unsafe {
             if before > 0 {
                 libc::munmap(base.cast(), before);

@@ -1,5 +1,5 @@
-//! Choice of the package: one that the user names, or one beside the program, which must be as
-//! trustworthy as the program.
+//! Choice of the package: one that the user names, or one installed with the program, which only those may write who
+//! may write to the program.
 
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind};
@@ -11,9 +11,8 @@ use horus_core::settings::KERNELS;
 use super::{NAME, Package};
 
 impl Package {
-    /// The package that the environment names or that lies beside the executable, if a driver of
-    /// the CUDA version `newest` runs its code. An unusable one is reported by a warning, once per
-    /// process.
+    /// The package that the environment names or that is installed with the executable, if a driver of the CUDA version
+    /// `newest` runs its code. An unusable package is reported by a warning, once per process.
     pub(crate) fn from_environment(newest: i32) -> Option<Package> {
         let (path, opened) = match KERNELS.path() {
             Some(path) if path.as_os_str() == "off" => return None,
@@ -60,8 +59,7 @@ fn installed(path: &Path, executable: &Path) -> std::io::Result<Package> {
     Package::of(path, file)
 }
 
-/// Fails if anyone who may not write to the executable may write to the package: its content is
-/// executed.
+/// Fails if anyone may write to the package who may not write to the executable: its content is executed.
 #[cfg(unix)]
 fn trusted(data: &Metadata, program: &Metadata) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,5 +1,4 @@
-//! Copies to the host through pinned buffers: all threads copy chunks out as they arrive, in one
-//! go.
+//! Copies to the host through pinned buffers: all threads copy chunks out as they arrive.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,9 +13,9 @@ use super::{ALIGN, BUFFERS, CHUNK, ChunkBuffer, CopyFailures, HostBytes, SMALL};
 use crate::driver::{CudaStream, check};
 use crate::memory::Core;
 
-/// Least bytes worth a separate copy to the host.
+/// Fewest bytes worth a separate copy to the host.
 const LEAST: usize = 512 << 10;
-/// Size from which the caches do not hold a download.
+/// Size from which the caches are too small for a download.
 const LARGE: usize = 8 << 20;
 
 /// The buffers of copies to the host.
@@ -35,8 +34,7 @@ impl DownloadBuffers {
         DownloadBuffers { source, small: Vec::new(), buffers: Vec::new(), moved: 0 }
     }
 
-    /// Copies as many bytes from the device as `target` has room for; returns when they have
-    /// arrived.
+    /// Copies as many bytes from the device as `target` has space for; returns when they have arrived.
     ///
     /// # Safety
     /// `source` must hold as many bytes until this returns, and the work that writes them must be
@@ -94,8 +92,7 @@ impl DownloadBuffers {
         unknown.dedup();
         unknown.into_iter().rev().for_each(|i| buffers.remove(i).memory.abandon());
         if done.is_err() {
-            // The source may be freed when this returns. A driver that fails here has failed
-            // before.
+            // The source may be freed when this returns. A driver that fails here has failed before.
             buffers.iter().for_each(|buffer| drop(buffer.free.wait()));
         }
         done?;
@@ -121,7 +118,7 @@ struct ChunkedDownload<'a> {
     ordered: Vec<AtomicBool>,
     /// Number of chunks that have arrived.
     landed: AtomicUsize,
-    /// Held by the one thread that polls the driver for all.
+    /// Locked by the one thread that polls the driver for all.
     asking: Mutex<()>,
     /// Number of chunks that have been copied out.
     drained: AtomicUsize,
@@ -144,8 +141,8 @@ impl ChunkedDownload<'_> {
         if chunks == 0 || self.failures.any() {
             return;
         }
-        // Kernels may precede the first chunk: a thread that waits for them sleeps or does other
-        // work. The others are copies that follow at once.
+        // Kernels may precede the first chunk: a thread that waits for them sleeps or does other work. The other chunks
+        // follow at once.
         let first = self.buffer(0).free.wait_for(|| format!("downloading {} bytes", self.total));
         if let Err(e) = first {
             return self.failures.note(0, Err(e), Ok(()));
@@ -185,8 +182,8 @@ impl ChunkedDownload<'_> {
         self.ordered[k].store(true, Ordering::Release);
     }
 
-    /// Waits for chunk `k`; returns `true` if it arrived. It is enqueued already, or another thread
-    /// copies the chunk before it.
+    /// Waits for chunk `k`; returns `true` if it arrived. It must be enqueued, or another thread copies the chunk
+    /// before it.
     fn has_landed(&self, k: usize) -> bool {
         /// Polls before other threads get this processor.
         const PATIENCE: usize = 1000;

@@ -1,8 +1,7 @@
-//! Copies in bands: rows of a block that are transferred while kernels use others.
+//! Copies in bands: rows of a block are transferred while kernels use others.
 //!
-//! An upload in bands is a [`Flight`]: the stream of uploads writes to a block that was allocated
-//! in its own order, and the device's stream waits for it when the upload arrives, or the block is
-//! released.
+//! An upload in bands is a [`GpuExchange`]: the stream of uploads writes to a block that was allocated in its own
+//! order. The device's stream waits for it when the upload arrives, or when the block is released.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -86,7 +85,7 @@ impl GpuTransfers {
         Ok(Ticket(ticket))
     }
 
-    /// Holds a buffer until the copies so far have read it.
+    /// Keeps a buffer alive until the copies so far have read it.
     fn share(&self, share: HostBuffer) -> Result<(), DeviceError> {
         let done = CudaEvent::new(false)?;
         done.record(stream(&self.up)?)?;
@@ -118,7 +117,7 @@ impl GpuTransfers {
     }
 }
 
-/// A copy to the host that is begun piece by piece.
+/// A copy to the host that is enqueued piece by piece.
 struct BandDownload {
     /// The copied range of the block.
     range: Range<usize>,
@@ -129,7 +128,7 @@ struct BandDownload {
 enum BandTarget {
     /// Into pinned memory at this address.
     Pinned { to: u64, flying: PinnedDownload },
-    /// On demand: there is no pinned memory for it, or it has another target.
+    /// On demand: no pinned memory was available, or it has another target.
     OnDemand { source: Option<Arc<GpuBlock>>, pieces: Vec<ReadyBytes>, pool: Arc<Pool> },
 }
 
@@ -167,7 +166,7 @@ impl Download for BandDownload {
         // SAFETY: the bytes are inside both, as checked; both are held until `done` has passed.
         let copies = || runs.iter().try_for_each(|r| unsafe { r.download(source.address(), to, down.0) });
         let copied = core.clock.note(DeviceQueue::Download, down, copies);
-        // Also behind a copy that the driver refused.
+        // Also behind a copy that the driver rejected.
         if let Err(e) = done.record(down) {
             // It is unknown when they are free, so they are leaked.
             std::mem::forget((flying.host.take(), source.block()));
@@ -183,7 +182,7 @@ impl Download for BandDownload {
             BandTarget::Pinned { flying, .. } => Ok(Box::new(flying)),
             BandTarget::OnDemand { source: None, pool, .. } => Ok(Box::new(pool.try_allocate(self.range.len())?)),
             BandTarget::OnDemand { source: Some(block), mut pieces, pool } => {
-                // Bands of every plane and of every strip come one after the other.
+                // Bands of every plane and of every strip follow each other.
                 pieces.sort_by_key(ReadyBytes::start);
                 let from = block.address() + self.range.start as u64;
                 on_demand::download_on_demand(

@@ -1,4 +1,4 @@
-//! Copies to the host that are made when they land.
+//! Copies to the host that are made when their pixels are read.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -28,7 +28,7 @@ struct OnDemandDownload {
     bytes: usize,
     /// All bytes, in order.
     pieces: Vec<ReadyBytes>,
-    /// The label under which it was ordered.
+    /// The label under which it was requested.
     label: Option<WorkLabel>,
     transfers: Arc<GpuTransfers>,
 }
@@ -39,8 +39,8 @@ pub(super) struct ReadyBytes {
     bytes: Range<usize>,
     /// Passes when they are ready on the device.
     ready: Arc<CudaEvent>,
-    /// Pieces with lower turns are ready earlier; with strips that meet in bands, that is not the
-    /// order of their bytes.
+    /// Order in which pieces become ready: lower turns first. With strips in bands, this is not the order of their
+    /// bytes.
     turn: usize,
 }
 
@@ -154,8 +154,7 @@ impl OnDemandDownload {
         while let Some(piece) = self.pieces.get(next) {
             // Other copies may use the buffers while the kernels run.
             piece.ready.wait_for(|| format!("downloading {} bytes", self.bytes))?;
-            // All pieces that are ready by now are copied together, which keeps the bus and the
-            // threads busy.
+            // All pieces that are ready by now are copied together, which keeps the bus and the threads busy.
             let mut end = next + 1;
             while let Some(piece) = self.pieces.get(end)
                 && piece.ready.passed()?
@@ -181,10 +180,9 @@ impl OnDemandDownload {
         Ok(())
     }
 
-    /// Makes the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits, in a
-    /// stream that no other thread uses meanwhile: the pieces of several results become ready in
-    /// turn. Without a `target`, `to` is a place in a pinned buffer that its owner leaks after an
-    /// error.
+    /// Makes the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits. The stream is used by no
+    /// other thread meanwhile: the pieces of several results become ready in turn. Without a `target`, `to` is a place
+    /// in a pinned buffer that its owner leaks after an error.
     fn by_gpu(&self, block: &Arc<GpuBlock>, to: *mut c_void, target: Option<&HostBuffer>) -> Result<(), DeviceError> {
         let (transfers, bytes) = (&*self.transfers, self.bytes);
         let what = || format!("downloading {bytes} bytes");
@@ -200,7 +198,7 @@ impl OnDemandDownload {
             let copies = || runs.iter().try_for_each(|r| unsafe { r.download(self.from, to, down.0) });
             transfers.core.clock.note_for(self.label, DeviceQueue::Download, &down, copies)
         });
-        // Also behind a copy that the driver refused.
+        // Also behind a copy that the driver rejected.
         if let Err(e) = done.record(&down).and_then(|()| done.wait_for(what)) {
             // It is unknown when they are free, so they are leaked.
             std::mem::forget((target.cloned(), Arc::clone(block)));
@@ -208,7 +206,7 @@ impl OnDemandDownload {
         }
         transfers.give_stream(down);
         begun?;
-        // Once the copy is done, everything that the program gave before it has been read.
+        // Once the copy is done, everything that the program uploaded before it has been read.
         transfers.release_uploaded()
     }
 }
@@ -223,7 +221,7 @@ impl DeferredDownload for OnDemandDownload {
     }
 }
 
-/// The landing of a copy that is made on demand.
+/// The pending result of a copy that is made on demand.
 #[derive(Debug)]
 struct OnDemandLanding(Arc<OnDemandDownload>);
 

@@ -59,14 +59,13 @@ impl TuningChoices {
 /// Number of likeliest candidates, which follow the first.
 pub const LIKELY: usize = 12;
 
-/// Combinations that earlier searches and a look at the machine code favour, by kind.
+/// Combinations that earlier searches and the machine code favour, by kind.
 fn likely(family: TunedFamily) -> Vec<Tuning> {
     let base =
         Tuning { bx: 16, by: 16, rows: 4, cols: 8, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
     match family.kind {
-        // Two filters over the same pixels: each load of pixels serves twice the multiply-adds. A
-        // body of about 512 of them (8 KiB of code) stays in the instruction cache next to the
-        // multiprocessor's schedulers.
+        // Two filters over the same pixels: each load of pixels serves twice the multiply-adds. A body of about 512 of
+        // them (8 KiB of code) stays in the instruction cache next to the multiprocessor's schedulers.
         TunedKernelKind::Dense if family.filters > 1 => vec![
             Tuning { rows: 2, cols: 8, group: 2, piece: 16, ..base },
             Tuning { rows: 4, cols: 8, group: 1, piece: 16, ..base },
@@ -135,7 +134,7 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
     }
 }
 
-/// Tiles for several steps of a loop over elements of `dtype`: rows and columns of pixels per thread, warps below
+/// Tiles for several iterations of a loop over elements of `dtype`: rows and columns of pixels per thread, warps below
 /// one another, and blocks for which a multiprocessor has registers. The first is the present choice.
 pub(crate) fn repeat_tunings(dtype: DType) -> Vec<Tuning> {
     let base = guess(TunedFamily { kind: TunedKernelKind::Sparse, size: 3, filters: 1, bytes: dtype.size() });
@@ -186,7 +185,7 @@ pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     all
 }
 
-/// The tunings worth measuring beside the present one: the likeliest, then others spread over the whole space.
+/// The tunings worth measuring besides the present one: the likeliest, then others spread over the whole space.
 pub fn promising(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     let mut likely = candidates(kernel, dtype, arch).split_off(1);
     let others = likely.split_off(likely.len().min(LIKELY));

@@ -98,7 +98,7 @@ fn parts_are_as_long_as_the_bus_and_the_clock_allow() {
 fn every_launch_of_a_long_program_is_told() {
     let session = Session::sharing(gpu()).trace(true).build().unwrap();
     for i in 0..80 {
-        let mut image = Image::<f32>::worms(&session, 64, 64);
+        let mut image = samples::worms(&session, 64, 64);
         for _ in 0..20 {
             image = image.gauss(1.0) + i as f32;
         }

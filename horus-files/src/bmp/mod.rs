@@ -1,4 +1,4 @@
-//! Windows bitmaps, as OS/2 and Windows write them: with a palette, with fields of bits, in run lengths.
+//! Windows bitmaps, as OS/2 and Windows write them: with a palette, bit fields, or run lengths.
 
 use crate::target::Sink;
 use crate::{
@@ -50,14 +50,13 @@ impl PictureFormat for Bmp {
     }
 }
 
-/// Lengths of the header of the file, and of the headers of the picture: OS/2, Windows, and Windows with fields and
-/// colour space.
+/// Lengths of the headers of the file and of the picture: OS/2, Windows, and Windows with bit fields and colour space.
 const FILE: u32 = 14;
 const CORE: u32 = 12;
 const INFO: u32 = 40;
 const V4: u32 = 108;
 
-/// Fields of bits that files name, and those they have by default.
+/// Codings with bit fields in the file, and with the default ones.
 const FIELDS: u32 = 3;
 
 /// The pixels of a bitmap.
@@ -70,13 +69,13 @@ struct Bitmap<'a> {
 }
 
 enum BmpCoding {
-    /// Bits of an index.
+    /// Bits of an index into the palette.
     Palette(usize, Palette),
     /// Run lengths of indices of 4 or 8 bits.
     Runs(usize, Palette),
     /// Blue, green, red.
     Bytes,
-    /// Fields of 2 or 4 bytes: red, green, blue, and alpha if there is any.
+    /// Bit fields of 2 or 4 bytes: red, green, blue, and alpha if there is any.
     Fields(usize, [BitField; 4]),
 }
 
@@ -100,11 +99,11 @@ impl BitField {
         if mask != 0 && shift + length > bits {
             return Err(format!("its mask {mask:#x} exceeds its pixels of {bits} bits"));
         }
-        // Of more bits than a byte has, the high ones.
+        // The high bits of a field with more bits than a byte.
         Ok(BitField { shift: shift + length.saturating_sub(8), most: (1 << length.min(8)) - 1 })
     }
 
-    /// The field of a pixel, scaled to a byte and rounded.
+    /// The value of the field in a pixel, scaled to a byte and rounded.
     fn of_pixel(self, pixel: u32) -> u8 {
         let value = pixel >> self.shift & self.most;
         ((2 * 255 * value + self.most) / (2 * self.most.max(1))) as u8
@@ -112,7 +111,7 @@ impl BitField {
 }
 
 impl<'a> Bitmap<'a> {
-    /// Reads the header and the palette, which are among the first kilobytes.
+    /// Reads the header and the palette, which are in the first kilobytes.
     fn of(file: &'a [u8]) -> Result<(PictureHeader, Bitmap<'a>), String> {
         let mut bytes = ByteReader(file);
         if bytes.take(2)? != b"BM" {
@@ -239,7 +238,7 @@ impl Decode for Bitmap<'_> {
     }
 }
 
-/// The index at `x`, the first in the high bits of a byte.
+/// The index at `x`; the first index is in the high bits of a byte.
 fn index(row: &[u8], x: usize, bits: usize) -> usize {
     let bit = x * bits;
     usize::from(row[bit / 8]) >> (8 - bits - bit % 8) & ((1 << bits) - 1)
@@ -253,7 +252,7 @@ fn runs(mut bytes: ByteReader<'_>, bits: usize, palette: &Palette, width: usize,
     let corrupt = || "its run lengths exceed its rows".to_owned();
     to.fill(0);
     let rows = to.len() / (width * 3);
-    // Rows are counted from below.
+    // Rows are counted from the bottom.
     let (mut x, mut y) = (0, 0);
     let mut put = |y: usize, x: usize, n: usize, row: &[u8]| {
         let to = &mut to[((rows - 1 - y) * width + x) * 3..][..n * 3];

@@ -1,4 +1,4 @@
-//! The crate `image` is the oracle: what it reads is read to the same pixels, what it refuses is refused.
+//! Tests with the crate `image` as the oracle: the same pixels are read, the same files rejected.
 
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use crate::format::PictureFormat;
 use crate::jpeg::general::GeneralJpeg;
 use crate::{Format, OpenOptions, Picture};
 
-/// Shape, type, orientation and pixels; `None` for files that are refused.
+/// Shape, type, orientation and pixels; `None` for rejected files.
 type DecodedPicture = Option<(Shape, DType, StoredOrientation, Vec<u8>)>;
 
 const MOST_BYTES: usize = 1 << 22;
@@ -29,7 +29,7 @@ fn ours(kind: &'static dyn PictureFormat, bytes: &[u8]) -> DecodedPicture {
         if size == 0 {
             return None;
         }
-        // Every byte is written, whatever was there.
+        // Every byte is written, whatever its value before.
         let mut pixels = vec![0xa5; size];
         decoder.read(&header, &mut pixels, &Workers::new(Some(1)).ok()?).ok()?;
         Some((header.shape, header.dtype, header.orientation, pixels))
@@ -37,7 +37,7 @@ fn ours(kind: &'static dyn PictureFormat, bytes: &[u8]) -> DecodedPicture {
     catch_unwind(AssertUnwindSafe(read)).ok().flatten()
 }
 
-/// By functions that the crate compiled itself: its decoders take long to be compiled again for another reader. The
+/// Decodes with functions that the crate compiled itself: compiling its decoders for another reader takes long. The
 /// files have no orientation.
 fn theirs(format: ImageFormat, bytes: &[u8]) -> DecodedPicture {
     let picture = catch_unwind(|| image::load_from_memory_with_format(bytes, format).ok()).ok().flatten()?;
@@ -59,7 +59,7 @@ fn random(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Compares files and broken ones made of them.
+/// Compares files, and corrupt files made from them.
 fn compare(kind: &'static dyn PictureFormat, format: ImageFormat, files: &[Vec<u8>], broken: usize) {
     let mut next = random(0x5eed);
     for (i, file) in files.iter().enumerate() {
@@ -80,11 +80,11 @@ fn compare(kind: &'static dyn PictureFormat, format: ImageFormat, files: &[Vec<u
             if bytes.starts_with(b"P7") && !bytes.windows(9).any(|word| word == b"\nTUPLTYPE") {
                 continue;
             }
-            // The oracle misplaces samples of these, or refuses them.
+            // The oracle misplaces samples of these, or rejects them.
             if format == ImageFormat::Jpeg && GeneralJpeg::of(&bytes).is_some() {
                 continue;
             }
-            // Decoders may fill what is missing of a picture, which takes long if it is large.
+            // Decoders may fill missing pixels, which takes long in a large picture.
             if size(kind, &bytes).is_some_and(|size| size > MOST_BYTES) {
                 continue;
             }
@@ -94,7 +94,7 @@ fn compare(kind: &'static dyn PictureFormat, format: ImageFormat, files: &[Vec<u
     }
 }
 
-/// A bitmap with this header, `masks` or a palette behind it, and any pixels.
+/// A bitmap with this header, masks or a palette after it, and any pixels.
 fn bitmap(length: u32, size: (u16, i16), bits: u16, compression: u32, behind: &[u8], pixels: &[u8]) -> Vec<u8> {
     let mut header = length.to_le_bytes().to_vec();
     let (width, height) = size;

@@ -1,4 +1,4 @@
-//! OpenEXR files, which the crate `exr` decodes block by block: grey or colour, in half or single precision.
+//! OpenEXR files, decoded block by block with the crate `exr`: grey or colour, in half or single precision.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, Cursor, Seek};
@@ -45,7 +45,7 @@ impl PictureFormat for OpenExr {
     }
 
     fn metadata(&self, _: &PictureSource<'_>, _: &OpenOptions, channels: usize) -> Metadata {
-        // Other channels of these files are grey or colours.
+        // The other channels of these files are grey or colours.
         let alpha = matches!(channels, 2 | 4).then_some(Alpha::Associated);
         Metadata { alpha, ..Metadata::default() }
     }
@@ -54,13 +54,13 @@ impl PictureFormat for OpenExr {
 /// Blocks for each thread that are decoded before their pixels are copied.
 const AT_ONCE: usize = 2;
 
-/// Most bytes of a block: 2048x2048 pixels of a tile, or 32 lines of 131072, of four channels.
+/// Maximum bytes of a block: 2048x2048 pixels of a tile, or 32 lines of 131072, of four channels.
 const MOST_OF_BLOCK: usize = 64 << 20;
 
 /// The first part of a file.
 struct Exr<R> {
     reader: Reader<R>,
-    /// The channel of an image for each stored one, if any.
+    /// The channel of the image for each stored channel, if any.
     places: Vec<Option<usize>>,
 }
 
@@ -69,12 +69,12 @@ impl<R: BufRead + Seek> Exr<R> {
         let reader = exr::block::read(from, false).map_err(cause)?;
         let part = &reader.headers()[0];
         match part.compression {
-            // The decoder takes what these data say of their length for true.
+            // The decoder trusts the length in these data.
             Compression::DWAA(_) | Compression::DWAB(_) => return Err("compression by DWA is not supported".into()),
             Compression::HTJ2K32 | Compression::HTJ2K256 => return Err("compression by HTJ2K is not supported".into()),
             _ => {}
         }
-        // As much is allocated for a block before it is read, whatever the file has.
+        // The decoder allocates a whole block before it reads it, even if the file is shorter.
         if let Some(large) = reader.headers().iter().map(Part::max_block_byte_size).find(|bytes| *bytes > MOST_OF_BLOCK)
         {
             return Err(format!("blocks of {large} bytes exceed the limit of {MOST_OF_BLOCK}"));
@@ -100,7 +100,7 @@ impl<R: BufRead + Seek> Decode for Exr<R> {
         let part = self.part();
         let (Vec2(width, height), most) = (part.layer_size, part.max_block_pixel_size());
         let block = width.min(most.0).saturating_mul(height.min(most.1)).saturating_mul(part.channels.bytes_per_pixel);
-        // Compressed, decompressed and between both; and a place in the file of each block.
+        // Compressed, decompressed and intermediate data; and the offset of each block in the file.
         let places = self.reader.headers().iter().map(|part| part.chunk_count).sum::<usize>().saturating_mul(100);
         (3 * block).saturating_mul(part.chunk_count.min(AT_ONCE * workers.threads())).saturating_add(places) as u64
     }
@@ -154,8 +154,8 @@ impl<R: BufRead + Seek> Decode for Exr<R> {
     }
 }
 
-/// Where the channels of an image are among those of a part: red, green and blue, or luminance, each with or without alpha; or the
-/// only channel, whatever its name.
+/// Maps the channels of a part to the channels of an image: red, green and blue, or luminance, each with or without
+/// alpha; or the only channel, whatever its name.
 fn places(part: &Part) -> Result<Vec<Option<usize>>, String> {
     let stored = &part.channels.list;
     let names: Vec<String> = stored.iter().map(|channel| channel.name.to_string()).collect();
@@ -190,9 +190,9 @@ fn most(bytes: u64, compression: Compression, pixel: u64) -> u64 {
         // Two bytes repeat one up to 128 times.
         Compression::RLE => 64,
         Compression::ZIP1 | Compression::ZIP16 => DEFLATE,
-        // Of four bytes of a float three are deflated.
+        // Three of the four bytes of a float are deflated.
         Compression::PXR24 => DEFLATE * 4 / 3,
-        // At least a bit and the eight of a number repeat a half up to 255 times.
+        // At least nine bits, one and the eight of a count, repeat a half up to 255 times.
         Compression::PIZ => 454,
         // Three bytes are 16 halves.
         Compression::B44 | Compression::B44A => 11,

@@ -1,8 +1,8 @@
 //! JPEG data with any sampling factors and scans, as ITU-T T.81 defines them (Huffman codes, 8 bits).
 //!
-//! The crate `zune-jpeg` is several times faster, and decodes the usual files right: samples of a component of its
-//! own scan, and of colours that are finer than the luminance, it misplaces. (So does release 0.5.16-rc3, which
-//! excludes `image`; `jpeg-decoder` misplaces others.) [`GeneralJpeg::of`] tells these files apart.
+//! The crate `zune-jpeg` is several times faster and decodes the usual files. It misplaces samples of a component in
+//! its own scan, and colours that are finer than the luminance (also in release 0.5.16-rc3, which excludes `image`;
+//! `jpeg-decoder` misplaces others). [`GeneralJpeg::of`] recognises these files.
 
 use std::f32::consts::PI;
 
@@ -17,23 +17,23 @@ const SIDE: usize = 8;
 const BLOCK: usize = SIDE * SIDE;
 const MOST_COMPONENTS: usize = 4;
 
-/// Place in a block of each coefficient, in the order of the file.
+/// Position in a block of each coefficient, in the order of the file.
 const ZIGZAG: [u8; BLOCK] = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21,
     28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54,
     47, 55, 62, 63,
 ];
 
-/// Meaning of the components.
+/// Colour model of the components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Model {
     /// Grey, or red, green and blue.
     Plain,
     /// Luminance, and the differences of blue and red from it.
     Luma,
-    /// The light that cyan, magenta, yellow and black leave.
+    /// Cyan, magenta, yellow and black, stored as the light that they leave.
     Inks,
-    /// Inks, the first three as luminance and differences.
+    /// Inks, of which the first three are stored as luminance and differences.
     LumaInks,
 }
 
@@ -43,7 +43,7 @@ struct JpegComponent {
     /// Sampling factors: columns and rows of blocks of a unit.
     across: usize,
     down: usize,
-    /// Number of its table of quantisation.
+    /// Number of its quantisation table.
     table: usize,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct GeneralJpeg<'a> {
 }
 
 impl<'a> GeneralJpeg<'a> {
-    /// JPEG data that only this decoder reads right; `None` for others, and for data that no decoder reads.
+    /// JPEG data that only this decoder reads correctly; `None` for other data, and for data that no decoder reads.
     pub(crate) fn of(bytes: &'a [u8]) -> Option<GeneralJpeg<'a>> {
         const SEQUENTIAL: [u8; 2] = [0xc0, 0xc1];
         const PROGRESSIVE: u8 = 0xc2;
@@ -72,7 +72,7 @@ impl<'a> GeneralJpeg<'a> {
                 PROGRESSIVE => frame = frame.or(Some((true, body))),
                 marker if SEQUENTIAL.contains(&marker) => frame = frame.or(Some((false, body))),
                 APP0 => jfif |= body.starts_with(b"JFIF\0"),
-                // Its version and flags come first.
+                // The version and flags come first.
                 APP14 if body.starts_with(b"Adobe") => adobe = body.get(11).copied(),
                 SCAN => {
                     first = usize::from(*body.first()?);
@@ -106,7 +106,7 @@ impl<'a> GeneralJpeg<'a> {
         }
         let model = match (&components[..], adobe) {
             ([_], _) => Model::Plain,
-            // As libjpeg: JFIF, Adobe's transform, identifiers.
+            // As in libjpeg: JFIF, Adobe's transform, identifiers.
             ([_, _, _], _) if jfif => Model::Luma,
             ([_, _, _], Some(0)) => Model::Plain,
             ([a, b, c], None) if [a.id, b.id, c.id] == *b"RGB" => Model::Plain,
@@ -117,12 +117,12 @@ impl<'a> GeneralJpeg<'a> {
         Some(GeneralJpeg { bytes, height, width, progressive, components, model })
     }
 
-    /// Channels of the picture in colours.
+    /// Channels of the picture after conversion to grey or RGB.
     pub(super) fn channels(&self) -> usize {
         self.stored_channels().min(3)
     }
 
-    /// Channels as they are stored.
+    /// Channels as stored.
     pub(super) fn stored_channels(&self) -> usize {
         self.components.len()
     }
@@ -147,7 +147,7 @@ impl<'a> GeneralJpeg<'a> {
         })
     }
 
-    /// Decodes the pixels, interleaved, in the colours that they are stored in.
+    /// Decodes the pixels, interleaved, in the stored colours.
     ///
     /// # Errors
     /// As [`GeneralJpeg::read`].
@@ -155,7 +155,7 @@ impl<'a> GeneralJpeg<'a> {
         self.rows(to, self.stored_channels(), |row, to| to.copy_from_slice(row))
     }
 
-    /// Decodes the pixels row by row: `convert` makes a row of `channels` samples of one of all components.
+    /// Decodes the pixels row by row. `convert` makes a row of `channels` samples from a row of all components.
     fn rows(&self, to: &mut [u8], channels: usize, convert: impl Fn(&mut [u8], &mut [u8])) -> Result<(), String> {
         let planes = JpegScanDecoder::of(self)?.planes()?;
         let mut row = zeros(self.width * planes.len())?;
@@ -177,18 +177,18 @@ impl<'a> GeneralJpeg<'a> {
 /// The coefficients of a component.
 struct ComponentCoefficients {
     component: JpegComponent,
-    /// Blocks of a row, as interleaved scans have them.
+    /// Blocks of a row in interleaved scans.
     columns: usize,
-    /// Columns and rows of blocks with samples of the picture.
+    /// Columns and rows of blocks that contain samples of the picture.
     own: (usize, usize),
     /// Columns and rows of samples.
     size: (usize, usize),
     coefficients: Vec<[i16; BLOCK]>,
-    /// Its table of quantisation, of its first scan.
+    /// The quantisation table at its first scan.
     quantisation: Option<[u16; BLOCK]>,
 }
 
-/// The scans of a file, which are read in turn.
+/// Decoder of the scans of a file, one after the other.
 struct JpegScanDecoder<'a> {
     file: &'a GeneralJpeg<'a>,
     /// Columns and rows of units.
@@ -202,20 +202,20 @@ struct JpegScanDecoder<'a> {
 
 /// Components and coefficients of a scan.
 struct Scan {
-    /// The component, and its tables of codes.
+    /// The component, and its Huffman tables.
     components: Vec<(usize, usize, usize)>,
     first: usize,
     last: usize,
-    /// The bit that was sent before, 0 in the first scan, and the one that is sent now.
+    /// The bit position sent before (0 in the first scan), and the one sent now.
     high: u8,
     low: u8,
 }
 
-/// What a scan knows of the coefficients before.
+/// State of a scan between blocks.
 #[derive(Default)]
 struct ScanState {
     dc_predictions: [i32; MOST_COMPONENTS],
-    /// Blocks that have no more coefficients.
+    /// Number of following blocks without further coefficients.
     ended: u32,
 }
 
@@ -227,9 +227,11 @@ impl<'a> JpegScanDecoder<'a> {
         const SCAN: u8 = 0xda;
         const STEPS: u8 = 0xdb;
         const RESTART: u8 = 0xdd;
-        /// More than the bits of all coefficients need: each takes time, however short it is.
+        /// Maximum number of scans: more than the bits of all coefficients require. Each scan takes time, however short
+        /// it is.
         const MOST_SCANS: usize = 200;
-        /// Files that were compressed most pass over 8 blocks in a byte, of 3 components, in some ten scans.
+        /// Maximum blocks for each byte: the most compressed files have over 8 blocks of 3 components in a byte, in
+        /// about ten scans.
         const BLOCKS_OF_A_BYTE: usize = 512;
         let (across, down) = file.largest();
         let units = (file.width.div_ceil(SIDE * across), file.height.div_ceil(SIDE * down));
@@ -263,7 +265,7 @@ impl<'a> JpegScanDecoder<'a> {
         };
         let (mut scans, mut passed) = (0, 0);
         for (marker, rest) in markers(file.bytes) {
-            // The length, of two bytes, comes before.
+            // The length, two bytes, comes before.
             let body = || {
                 let at = file.bytes.len() - rest.len();
                 let length = usize::from(u16::from_be_bytes([file.bytes[at - 2], file.bytes[at - 1]]));
@@ -285,7 +287,7 @@ impl<'a> JpegScanDecoder<'a> {
                     let scan = all.head(head)?;
                     passed += scan.components.iter().map(|(i, ..)| all.blocks[*i].coefficients.len()).sum::<usize>();
                     if passed > BLOCKS_OF_A_BYTE * file.bytes.len() {
-                        return Err("its scans say too little of too many pixels".into());
+                        return Err("its scans have more blocks of pixels than its bytes can encode".into());
                     }
                     all.scan(&scan, coded)?;
                 }
@@ -296,7 +298,7 @@ impl<'a> JpegScanDecoder<'a> {
         Ok(all)
     }
 
-    /// Tables of quantisation.
+    /// Reads quantisation tables.
     fn read_quantisation_tables(&mut self, mut body: &[u8]) -> Result<(), String> {
         while let Some((head, rest)) = body.split_first() {
             let wide = head >> 4 > 0;
@@ -313,7 +315,7 @@ impl<'a> JpegScanDecoder<'a> {
         Ok(())
     }
 
-    /// Tables of codes.
+    /// Reads Huffman tables.
     fn codes(&mut self, mut body: &[u8]) -> Result<(), String> {
         while let Some((head, rest)) = body.split_first() {
             let (lengths, rest) = rest.split_first_chunk::<16>().ok_or_else(corrupt)?;
@@ -327,7 +329,7 @@ impl<'a> JpegScanDecoder<'a> {
         Ok(())
     }
 
-    /// The header of a scan.
+    /// Reads the header of a scan.
     fn head(&mut self, head: &[u8]) -> Result<Scan, String> {
         let (count, rest) = head.split_first().ok_or_else(corrupt)?;
         let (list, rest) = rest.split_at_checked(2 * usize::from(*count)).ok_or_else(corrupt)?;
@@ -344,7 +346,7 @@ impl<'a> JpegScanDecoder<'a> {
         let (high, low) = if self.file.progressive { (bits >> 4, bits & 15) } else { (0, 0) };
         let fits =
             !components.is_empty() && last < BLOCK && first <= last && low < 14 && (high == 0 || high == low + 1);
-        // Coefficients other than means come for one component, and apart from them.
+        // Coefficients other than means are sent for one component, separately from the means.
         let apart = !self.file.progressive || if first == 0 { last == 0 } else { components.len() == 1 };
         (fits && apart).then_some(Scan { components, first, last, high, low }).ok_or_else(corrupt)
     }
@@ -402,7 +404,7 @@ impl<'a> JpegScanDecoder<'a> {
             let scale = if u == 0 { 0.125f32.sqrt() } else { 0.5 };
             scale * ((2 * x + 1) as f32 * u as f32 * PI / 16.0).cos()
         };
-        // Of each frequency, the samples.
+        // The samples of each frequency.
         let waves: [[f32; SIDE]; SIDE] = std::array::from_fn(|u| std::array::from_fn(|x| wave(x, u)));
         let plane = |blocks: ComponentCoefficients| {
             let row = blocks.columns * SIDE;
@@ -452,10 +454,10 @@ struct InterpolatedPosition {
 }
 
 impl InterpolatedPosition {
-    /// That of pixel `i` in a component of `n` samples, which has `factor` of them where the largest has `most`. The
-    /// samples of a unit are centred.
+    /// The position of pixel `i` in a component of `n` samples, which has `factor` samples where the largest has
+    /// `most`. The samples of a unit are centred.
     fn new(i: usize, factor: usize, most: usize, n: usize) -> InterpolatedPosition {
-        // In parts of a sample, from half a sample before the first one.
+        // In fractions of a sample, from half a sample before the first.
         let parts = (2 * i + 1) * factor + most;
         let (next, part) = (parts / (2 * most), parts % (2 * most));
         let inside = |at: usize| at.min(n - 1);
@@ -469,17 +471,17 @@ impl InterpolatedPosition {
 /// The samples of a component.
 struct ComponentSamples {
     samples: Vec<u8>,
-    /// Samples of a row, with those beyond the picture.
+    /// Samples of a row, including those beyond the picture.
     row: usize,
     columns: Vec<InterpolatedPosition>,
-    /// Its and the largest sampling factor.
+    /// Vertical sampling factors: of this component, and the largest.
     down: (usize, usize),
     /// Rows of samples.
     height: usize,
 }
 
 impl ComponentSamples {
-    /// A row of the picture, from samples that are interpolated.
+    /// Interpolates a row of the picture.
     fn row<'a>(&self, y: usize, to: impl Iterator<Item = &'a mut u8>) {
         let rows = InterpolatedPosition::new(y, self.down.0, self.down.1, self.height);
         let [upper, lower] = rows.at.map(|at| &self.samples[at * self.row..][..self.row]);
@@ -495,13 +497,13 @@ impl ComponentSamples {
 /// Bits of a scan, between markers.
 struct JpegBitReader<'a> {
     coded: &'a [u8],
-    /// The low bits are next.
+    /// The next bits are the low ones.
     buffer: u32,
     count: u32,
 }
 
 impl JpegBitReader<'_> {
-    /// Holds at least 16 bits; zeros behind the last.
+    /// Fills the buffer to at least 16 bits, with zeros after the last.
     fn fill(&mut self) {
         while self.count <= 24 {
             let byte = match *self.coded {
@@ -521,7 +523,7 @@ impl JpegBitReader<'_> {
         }
     }
 
-    /// The next 16 bits, with zeros behind the last.
+    /// The next 16 bits, with zeros after the last.
     fn next(&mut self) -> u32 {
         if self.count < 16 {
             self.fill();
@@ -541,7 +543,7 @@ impl JpegBitReader<'_> {
         Ok(bits)
     }
 
-    /// A value of so many bits, which are those of a positive one if the first is set.
+    /// Reads a value of this many bits. If its first bit is 0, it is negative.
     fn value(&mut self, bits: u32) -> Result<i32, String> {
         if bits == 0 {
             return Ok(0);
@@ -556,7 +558,7 @@ impl JpegBitReader<'_> {
         Ok(symbol)
     }
 
-    /// Goes behind a restart marker, which comes next.
+    /// Skips a restart marker, which must come next.
     fn restart(&mut self) -> Result<(), String> {
         (self.buffer, self.count) = (0, 0);
         // A marker may be preceded by any number of these bytes.
@@ -573,11 +575,11 @@ impl JpegBitReader<'_> {
     }
 }
 
-/// A table of codes.
+/// A Huffman table.
 struct JpegHuffmanTable {
-    /// Symbol and length of the code with which 8 bits begin; length 0 of longer ones.
+    /// Symbol and length of the code at the start of 8 bits; length 0 for longer codes.
     short: [(u8, u8); 256],
-    /// Of each length: the bound of codes, of 16 bits, and the place of their symbols, by the code.
+    /// For each length: the upper bound of codes, as 16 bits, and the offset from a code to its symbol.
     bounds: [(u32, i32); 17],
     symbols: Vec<u8>,
 }
@@ -605,7 +607,7 @@ impl JpegHuffmanTable {
         Ok(codes)
     }
 
-    /// The symbol of the code with which 16 bits begin, and its length.
+    /// The symbol and the length of the code at the start of 16 bits.
     fn symbol(&self, bits: u32) -> Option<(u8, u32)> {
         let (symbol, length) = self.short[(bits >> 8) as usize];
         if length > 0 {
@@ -619,7 +621,7 @@ impl JpegHuffmanTable {
 }
 
 impl Scan {
-    /// Reads the coefficients of a block, of the `k`-th component of the scan.
+    /// Reads the coefficients of a block of the `k`-th component of the scan.
     fn block(
         &self,
         bits: &mut JpegBitReader<'_>,
@@ -655,7 +657,7 @@ impl Scan {
             match (zeros, size) {
                 (15, 0) => at += 16,
                 (_, 0) => {
-                    // In sequential scans only this block ends.
+                    // In sequential scans, only this block ends.
                     state.ended =
                         if self.last - self.first == BLOCK - 1 { 0 } else { (1 << zeros) - 1 + bits.take(zeros)? };
                     break;
@@ -671,7 +673,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Reads a further bit of coefficients.
+    /// Reads one more bit of coefficients.
     fn refine(
         &self,
         bits: &mut JpegBitReader<'_>,
@@ -681,7 +683,7 @@ impl Scan {
     ) -> Result<(), String> {
         let bit = 1i16 << self.low;
         let mut at = self.first;
-        // Passes some zeros and, with a bit for each, coefficients that are known; ends at the zero behind.
+        // Skips zeros and, reading a bit for each, known coefficients; stops at the zero after them.
         let pass = |bits: &mut JpegBitReader<'_>, block: &mut [i16; BLOCK], at: &mut usize, mut zeros: u32| {
             while *at <= self.last {
                 let value = &mut block[usize::from(ZIGZAG[*at])];

@@ -1,4 +1,4 @@
-//! JPEG.
+//! The JPEG format.
 
 pub(super) mod general;
 pub(super) mod read;

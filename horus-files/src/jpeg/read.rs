@@ -1,4 +1,4 @@
-//! JPEG files, read by the crate `zune-jpeg`, and those that it misplaces by our decoder.
+//! Reading of JPEG files, by the crate `zune-jpeg`; files that it misplaces, by our decoder.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::workers::Workers;
 
-/// Maximum pixels that a byte of JPEG data encodes. A block has 64 pixels of the largest component.
-/// In sequential files it takes two bits, a code for its mean and one for the end of the block; in
-/// progressive ones a bit, as the ends of 32767 blocks are one code.
+/// Maximum pixels that a byte of JPEG data encodes. A block has 64 pixels of the largest component. In sequential
+/// files, a block takes at least two bits: a code for its mean and one for its end. In progressive files it takes one
+/// bit, because one code ends 32767 blocks.
 pub(crate) const MOST: u64 = 512;
 
-/// Pixels that the crate decodes to such colours.
+/// JPEG data that the crate decodes to these colours.
 struct LibraryJpegDecoder<'a>(&'a [u8], ColorSpace);
 
 impl Decode for LibraryJpegDecoder<'_> {
@@ -31,7 +31,7 @@ impl Decode for LibraryJpegDecoder<'_> {
     }
 
     fn scratch_bytes(&self, header: &PictureHeader, _: &Workers) -> u64 {
-        // The coefficients of all pixels, of progressive pictures.
+        // For progressive pictures, the coefficients of all pixels.
         2 * header.shape.len() as u64
     }
 
@@ -48,7 +48,7 @@ impl Decode for GeneralJpeg<'_> {
     }
 
     fn scratch_bytes(&self, header: &PictureHeader, _: &Workers) -> u64 {
-        // Coefficients, and samples, of all components.
+        // Coefficients and samples of all components.
         3 * header.shape.len() as u64 / self.channels() as u64 * self.stored_channels() as u64
     }
 
@@ -57,7 +57,7 @@ impl Decode for GeneralJpeg<'_> {
     }
 }
 
-/// The header of a JPEG file, and the decoder of its pixels.
+/// Reads the header of a JPEG file, and returns the decoder of its pixels.
 pub(super) fn decoder(bytes: &[u8]) -> Result<Decoder<'_>, String> {
     let (height, width, channels, decoder): (_, _, _, Box<dyn Decode>) = if let Some(general) = GeneralJpeg::of(bytes) {
         (general.height, general.width, general.channels(), Box::new(general))
@@ -80,7 +80,7 @@ pub(super) fn decoder(bytes: &[u8]) -> Result<Decoder<'_>, String> {
     Ok((PictureHeader { orientation: noted, profile, ..header }, decoder))
 }
 
-/// The pixels of JPEG data, interleaved, in the colours that they are stored in.
+/// The pixels of JPEG data, interleaved, in the stored colours.
 pub(crate) fn as_stored(bytes: &[u8]) -> Result<(Vec<u8>, Shape), String> {
     if let Some(general) = GeneralJpeg::of(bytes) {
         let shape = Shape::new(general.height, general.width, general.stored_channels());
@@ -103,7 +103,7 @@ fn options() -> DecoderOptions {
     DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX)
 }
 
-/// What a file says beside its pixels, of which there are so many channels.
+/// Metadata of a file with this many channels.
 pub(super) fn metadata(source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> Metadata {
     let head = segments::head(source).unwrap_or_default();
     let fields = || segments::exif(&head).and_then(DirectoryFields::of);

@@ -1,4 +1,4 @@
-//! The segments of JPEG files, and what they say beside the pixels.
+//! The segments of JPEG files, and their metadata.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ const APP2: u8 = 0xe2;
 const COMMENT: u8 = 0xfe;
 const SCAN: u8 = 0xda;
 const JFIF: &[u8] = b"JFIF\0";
-/// A part of a colour profile in a JPEG file begins with this; its number and the number of parts follow.
+/// Prefix of a part of a colour profile in a JPEG file; its number and the number of parts follow.
 const PROFILE: &[u8] = b"ICC_PROFILE\0";
 
 /// The segments of a JPEG file before its pixels: their markers and bodies.
@@ -28,7 +28,7 @@ fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 /// The segments of an open JPEG file before its pixels, or of the whole file if it has none.
 pub(super) fn head<'a>(source: &'a PictureSource<'_>) -> Option<Cow<'a, [u8]>> {
     let mut head = Cow::Borrowed(source.head());
-    // A part of the file that begins it, each twice as long as the one before.
+    // Reads the beginning of the file, each time twice as much.
     while !markers(&head).any(|(marker, _)| marker == SCAN) && (head.len() as u64) < source.size() {
         let length = usize::try_from(source.size().min(2 * head.len() as u64)).ok()?;
         let mut longer = zeros(length).ok()?;
@@ -43,7 +43,7 @@ pub(super) fn exif(bytes: &[u8]) -> Option<&[u8]> {
     segments(bytes).find_map(|(marker, body)| body.strip_prefix(IN_JPEG).filter(|_| marker == APP1))
 }
 
-/// How a JPEG file is turned.
+/// The orientation of a JPEG file.
 pub(super) fn turned(bytes: &[u8]) -> StoredOrientation {
     exif(bytes).and_then(StoredOrientation::of_exif).unwrap_or_default()
 }
@@ -53,10 +53,10 @@ pub(super) fn comments(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     segments(bytes).filter(|(marker, _)| *marker == COMMENT).map(|(_, body)| body)
 }
 
-/// Pixels per unit, columns and rows, of a JPEG file, and the number of the unit in TIFF files.
+/// Pixels per unit, columns and rows, of a JPEG file, and the number of the unit as in TIFF files.
 pub(super) fn density(bytes: &[u8]) -> Option<([f64; 2], u16)> {
     let told = |(marker, body): (u8, &[u8])| {
-        // Behind the version.
+        // After the version.
         let [unit, a, b, c, d] = *body.strip_prefix(JFIF).filter(|_| marker == APP0)?.get(2..)?.first_chunk()?;
         let unit = [2, 3].get(usize::from(unit).checked_sub(1)?)?;
         Some(([[a, b], [c, d]].map(|n| f64::from(u16::from_be_bytes(n))), *unit))
@@ -64,7 +64,7 @@ pub(super) fn density(bytes: &[u8]) -> Option<([f64; 2], u16)> {
     segments(bytes).find_map(told)
 }
 
-/// The colour profile of a JPEG file, if none of its parts is missing.
+/// The colour profile of a JPEG file, if it is complete.
 pub(super) fn profile(bytes: &[u8]) -> Option<Vec<u8>> {
     let part = |(marker, body): (u8, &'_ [u8])| {
         let (head, part) = body.strip_prefix(PROFILE)?.split_first_chunk::<2>()?;
@@ -77,15 +77,14 @@ pub(super) fn profile(bytes: &[u8]) -> Option<Vec<u8>> {
     (count > 0 && whole).then(|| parts.into_iter().flat_map(|(_, part)| part).collect())
 }
 
-/// The markers of JPEG data, with the bytes that follow each.
+/// The markers of JPEG data, with the bytes after each.
 pub(super) fn markers(jpeg: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     const STUFFING: u8 = 0x00;
     const TEMPORARY: u8 = 0x01;
     const RESTART: std::ops::RangeInclusive<u8> = 0xd0..=0xd7;
     const START_OF_IMAGE: u8 = 0xd8;
     let mut at = 0;
-    // From marker to marker, over the segments that have a length and over coded pixels, which hold no markers but
-    // restarts.
+    // Goes from marker to marker, over segments with a length and over coded pixels, whose only markers are restarts.
     std::iter::from_fn(move || {
         while let Some(&[first, marker]) = jpeg.get(at..).and_then(|rest| rest.first_chunk()) {
             match (first, marker) {
@@ -100,7 +99,7 @@ pub(super) fn markers(jpeg: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
                 (0xff, marker) => {
                     let length = jpeg.get(at + 2..).and_then(|rest| rest.first_chunk());
                     let body = jpeg.get(at + 4..).unwrap_or_default();
-                    // Without a length, nothing follows.
+                    // Nothing follows a marker without a length.
                     at = length.map_or(jpeg.len(), |l| at + 2 + usize::from(u16::from_be_bytes(*l)));
                     return Some((marker, body));
                 }
@@ -113,8 +112,7 @@ pub(super) fn markers(jpeg: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 
 const END_OF_IMAGE: u8 = 0xd9;
 
-/// Returns `true` if JPEG data has an end marker after the pixels: the decoder fills missing pixels
-/// with grey.
+/// Returns `true` if JPEG data has an end marker after the pixels. (The decoder fills missing pixels with grey.)
 pub(super) fn has_end_marker(jpeg: &[u8]) -> bool {
     const START_OF_SCAN: u8 = 0xda;
     let mut scanned = false;

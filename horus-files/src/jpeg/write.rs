@@ -1,8 +1,7 @@
-//! JPEG files, encoded by all threads in bands of rows that depend only on the picture.
+//! Writing of JPEG files by all threads, in bands of rows that depend only on the picture.
 //!
-//! A band is a restart interval (ITU-T T.81, B.2.4.4): after its marker, differences between blocks
-//! restart, so that a band can be encoded without the previous one. The file decodes to the same
-//! pixels as one encoded as a whole.
+//! A band is a restart interval (ITU-T T.81, B.2.4.4): after its marker, differences between blocks restart, so that a
+//! band can be encoded without the previous one. The file decodes to the same pixels as a file encoded as a whole.
 
 use std::mem::take;
 use std::ops::Range;
@@ -17,7 +16,7 @@ use crate::{FileSpec, UnsupportedMetadata, cause, exif, texts};
 use horus_base::shape::Shape;
 use horus_host::workers::Workers;
 
-/// JPEG is lossy anyway; a loss this small is invisible.
+/// Default quality: a loss this small is invisible.
 const QUALITY: u8 = 95;
 
 /// Minimum quality at which colours have all rows and columns.
@@ -33,13 +32,13 @@ const DRI: [u8; 2] = [0xff, 0xdd];
 const EOI: [u8; 2] = [0xff, 0xd9];
 const RST0: u8 = 0xd0;
 
-/// What a file says beside its pixels.
+/// Metadata of a file.
 #[derive(Default)]
 pub(super) struct JpegMetadata {
     profile: Option<Arc<[u8]>>,
     /// Dots per inch of a print, columns and rows.
     dots: Option<[u16; 2]>,
-    /// EXIF data, with texts that have a tag.
+    /// EXIF data, including texts that have a tag.
     exif: Option<Vec<u8>>,
     comment: Option<String>,
     /// There are other texts.
@@ -47,9 +46,9 @@ pub(super) struct JpegMetadata {
 }
 
 impl JpegMetadata {
-    /// What the file of a draft says.
+    /// The metadata of a file to write.
     pub(super) fn of(file: &FileSpec) -> JpegMetadata {
-        /// Segments hold so much of a profile, and are numbered by a byte.
+        /// Maximum bytes of a profile: the capacity of segments, numbered by a byte.
         const LONGEST_PROFILE: usize = 254 * 65519;
         /// Bytes of a segment, without its length.
         const LONGEST: usize = 65533;
@@ -71,7 +70,7 @@ impl JpegMetadata {
         }
     }
 
-    /// True if the file does not have a part of what is known.
+    /// Returns `true` if the file does not support this metadata, which the image has.
     pub(super) fn lacks(&self, what: UnsupportedMetadata) -> bool {
         match what {
             UnsupportedMetadata::Profile => self.profile.is_none(),
@@ -83,7 +82,7 @@ impl JpegMetadata {
     }
 }
 
-/// Writes interleaved samples of one or three channels, and what the file says beside them.
+/// Writes interleaved samples of one or three channels, and metadata.
 pub(super) fn write(
     to: &mut dyn Sink,
     samples: &[u8],
@@ -103,7 +102,7 @@ struct JpegPicture<'a> {
 }
 
 impl JpegPicture<'_> {
-    /// The bytes of the file, in bands of about `band` pixels.
+    /// Encodes the file, in bands of about `band` pixels.
     fn encoded(&self, band: usize, workers: &Workers) -> Result<Vec<u8>, String> {
         let Shape { height, width, .. } = self.shape;
         let unit = self.unit();
@@ -118,7 +117,7 @@ impl JpegPicture<'_> {
         if let Some(text) = &self.beside.comment
             && let Ok(length) = u16::try_from(text.len() + 2)
         {
-            // Before the tables, behind segments of applications, of which that of JFIF is the first.
+            // Before the tables, after the segments of applications, of which the first is JFIF's.
             let table = markers(first).find(|(marker, _)| !(0xe0..=0xef).contains(marker));
             let at = table.map_or(2, |(_, body)| first.len() - body.len() - 4);
             first.splice(at..at, [&COM[..], &length.to_be_bytes(), text.as_bytes()].concat());
@@ -135,7 +134,7 @@ impl JpegPicture<'_> {
             let (header, scan) = parts(band).ok_or_else(broken)?;
             if i == 0 {
                 let (frame, rest) = band.split_at(header.frame);
-                // Its marker, length and depth come before the height.
+                // Marker, length and depth come before the height.
                 file.extend_from_slice(frame);
                 file.extend_from_slice(&rest[..5]);
                 file.extend_from_slice(&height.to_be_bytes());
@@ -164,7 +163,7 @@ impl JpegPicture<'_> {
         let colour = if self.shape.channels == 1 { ColorType::Luma } else { ColorType::Rgb };
         let mut encoder = Encoder::new(&mut *to, self.quality);
         encoder.set_sampling_factor(if self.unit() == 8 { SamplingFactor::F_1_1 } else { SamplingFactor::F_2_2 });
-        // Of the header, that of the first band is kept.
+        // Only the header of the first band is used.
         if rows.start == 0 {
             let JpegMetadata { profile, dots, exif, .. } = self.beside;
             if let Some([columns, rows]) = *dots {
@@ -189,7 +188,7 @@ struct SegmentPositions {
     scan: usize,
 }
 
-/// The header of a file, and its only scan.
+/// Parses the header of a file, and its only scan.
 fn parts(file: &[u8]) -> Option<(SegmentPositions, Range<usize>)> {
     let at = |body: &[u8]| file.len().checked_sub(body.len() + 4);
     let mut frame = None;
@@ -211,7 +210,7 @@ fn parts(file: &[u8]) -> Option<(SegmentPositions, Range<usize>)> {
 mod tests {
     use super::*;
 
-    /// Files in bands decode to the same pixels as files in one piece, by an independent decoder.
+    /// Files in bands decode to the same pixels as files in one piece, with an independent decoder.
     #[test]
     fn bands_are_decoded_as_one_picture() {
         for (height, width) in [(1, 1), (8, 8), (7, 130), (61, 83), (200, 33), (97, 16)] {

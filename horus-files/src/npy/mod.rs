@@ -1,4 +1,4 @@
-//! NumPy arrays.
+//! The format of NumPy arrays.
 
 mod read;
 mod write;
@@ -9,7 +9,7 @@ use crate::{
 };
 use horus_host::workers::Workers;
 
-/// Files of NumPy arrays.
+/// NumPy array files.
 pub(super) struct Npy;
 
 static FACTS: FormatProperties = FormatProperties {

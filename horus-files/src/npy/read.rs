@@ -1,18 +1,19 @@
 //! NumPy arrays as pictures.
 //!
-//! The header is a Python literal. This is a small parser of NumPy's own output: crates that parse
-//! any literal do so by recursion, and nested brackets in a corrupt file would overflow the stack.
+//! The header is a Python literal. This is a small parser of NumPy's own output. Crates that parse any literal are
+//! recursive: nested brackets in a corrupt file would overflow the stack.
 
 use crate::interleave::copy_spaced;
 use crate::{DecodeResources, OpenOptions, Picture, PictureSource, Raster, SampleConversion, check_size, pixel_bytes};
 use horus_base::dtype::DType;
+use horus_base::error::Audience;
 use horus_base::shape::Shape;
 
-/// Maximum number of channels of pictures; an array of more may be a volume.
+/// Maximum number of channels of a picture; an array with more may be a volume.
 const MOST_COLOURS: u64 = 4;
 
-/// Decodes an array of shape `(height, width)`, `(height, width, channels)`, of a volume `(depth, height, width)`, or
-/// `(depth, height, width, channels)`.
+/// Decodes an array of shape `(height, width)`, `(height, width, channels)` or, for a volume, `(depth, height, width)`
+/// or `(depth, height, width, channels)`.
 pub(super) fn read(
     source: &PictureSource<'_>,
     options: &OpenOptions,
@@ -43,8 +44,9 @@ pub(super) fn raster(source: &PictureSource<'_>, options: &OpenOptions) -> Resul
         [depth, height, width] if options.volume => [depth, height, width, 1],
         [height, width, channels] => {
             if channels > MOST_COLOURS {
+                let volume = Audience::now().select_wording("AnyImage::open_volume", "--volume", "volume=True");
                 horus_base::warn!(
-                    "{channels} channels of {height}x{width} pixels are read; open_volume reads {height} levels"
+                    "{channels} channels of {height}x{width} pixels are read; {volume} reads {height} levels"
                 );
             }
             [1, height, width, channels]
@@ -111,7 +113,7 @@ fn header(source: &PictureSource<'_>) -> Result<(Vec<u8>, u64), String> {
     let too_early = || "the header of the NumPy array is truncated".to_owned();
     let head = source.head();
     let (major, rest) = head.get(MAGIC).zip(head.get(MAGIC + 2..)).ok_or_else(too_early)?;
-    // The length has two bytes, in later versions four.
+    // The length has two bytes, or four in later versions.
     let (length, at) = if *major == 1 {
         (rest.first_chunk().map(|b| u32::from(u16::from_le_bytes(*b))), MAGIC + 4)
     } else {
@@ -148,7 +150,7 @@ impl NpyHeader {
         })
     }
 
-    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`, in any order.
+    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`, in any order.
     fn dictionary(rest: &mut LiteralParser<'_>) -> Option<NpyHeader> {
         let (mut descr, mut fortran, mut shape) = (None, None, None);
         rest.symbol('{')?;
@@ -172,7 +174,7 @@ impl NpyHeader {
     }
 }
 
-/// The rest of a text.
+/// The rest of a text to parse.
 struct LiteralParser<'a>(&'a str);
 
 impl<'a> LiteralParser<'a> {
@@ -200,7 +202,7 @@ impl<'a> LiteralParser<'a> {
     }
 
     fn tuple(&mut self) -> Option<Vec<u64>> {
-        // The limit of NumPy.
+        // NumPy's limit.
         const DIMENSIONS: usize = 64;
         let mut values = Vec::new();
         self.symbol('(')?;

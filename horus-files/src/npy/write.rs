@@ -1,11 +1,11 @@
-//! Images as NumPy arrays: the exact values.
+//! Writing of images as NumPy arrays: the exact values.
 
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
-/// Magic, version, and the description of the array, as NumPy writes it: a Python literal, padded
-/// with spaces to a multiple of 64 bytes, and a line feed. Its shape is `(height, width)`, or `(height, width, channels)` if
-/// there are several, or of a volume `(depth, height, width)` or `(depth, height, width, channels)`.
+/// Magic, version, and the description of the array, as NumPy writes it: a Python literal, padded with spaces to a
+/// multiple of 64 bytes, and a line feed. The shape is `(height, width)`, with several channels `(height, width,
+/// channels)`, for a volume `(depth, height, width)` or `(depth, height, width, channels)`.
 pub(super) fn header(dtype: DType, shape: Shape) -> Vec<u8> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     const ALIGNMENT: usize = 64;

@@ -1,9 +1,9 @@
-//! The chunks of a PNG file, found without reading its pixels. Metadata may come before or behind them.
+//! The chunks of a PNG file, found without reading its pixels. Metadata may be before or after the pixels.
 
 use crate::PictureSource;
 
 const SIGNATURE: u64 = 8;
-/// Length, of the body only, and name.
+/// Bytes of a chunk's length (which counts the body only) and name.
 const HEAD: usize = 8;
 const SUM: usize = 4;
 
@@ -16,7 +16,7 @@ pub(super) struct PngChunk {
 }
 
 impl PngChunk {
-    /// Its body; `None` if it is longer than metadata are, incomplete, or differs from its checksum.
+    /// The body; `None` if it is too long for metadata, incomplete, or differs from its checksum.
     pub(super) fn body(&self, source: &PictureSource<'_>) -> Option<Vec<u8>> {
         const LONGEST: usize = 16 << 20;
         if self.length > LONGEST || self.at + (HEAD + self.length + SUM) as u64 > source.size() {
@@ -34,7 +34,7 @@ impl PngChunk {
 
 /// The chunks of a file, up to its end mark.
 pub(super) fn chunks<'a>(source: &'a PictureSource<'_>) -> impl Iterator<Item = PngChunk> + 'a {
-    /// Bytes read at a time: those of several short chunks, but few of the pixels.
+    /// Bytes read at a time: several short chunks, but few pixels.
     const WINDOW: usize = 512;
     let (mut at, mut window, mut start) = (SIGNATURE, Vec::new(), 0);
     std::iter::from_fn(move || {
@@ -65,11 +65,11 @@ pub(super) fn exif(source: &PictureSource<'_>) -> Option<Vec<u8>> {
     chunks(source).filter(|chunk| &chunk.name == b"eXIf").find_map(|chunk| chunk.body(source))
 }
 
-/// A file with the header and the chunks of these names only, before pixels that are missing.
+/// A file with only the header and the chunks of these names, before the missing pixels.
 pub(super) fn without_pixels(source: &PictureSource<'_>, names: &[&[u8; 4]]) -> Vec<u8> {
-    /// Most bytes of all chunks.
+    /// Maximum bytes of all chunks.
     const MOST: usize = 64 << 20;
-    /// These say nothing behind pixels.
+    /// Chunks that have no meaning after the pixels.
     const BEFORE: [&[u8; 4]; 3] = [b"PLTE", b"iCCP", b"pHYs"];
     let mut file = source.head()[..source.head().len().min(SIGNATURE as usize)].to_vec();
     let mut behind = false;

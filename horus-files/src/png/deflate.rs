@@ -1,8 +1,8 @@
-//! A deflater for filtered rows of pictures: Huffman codes fitted to the data, and runs of zeros. A
-//! search for repeated strings would take ten times as long and save a few percent.
+//! A deflater for filtered rows of pictures: Huffman codes fitted to the data, and runs of zeros. A search for repeated
+//! strings would take ten times as long and save a few percent.
 //!
-//! Like the `fdeflate` crate, but with codes fitted to the data (that crate has one set for all
-//! pictures), joinable blocks, and in less time.
+//! Similar to the crate `fdeflate`, but its blocks can be joined, it is faster, and its codes are fitted to the data
+//! (`fdeflate` has one set for all pictures).
 
 mod codes;
 
@@ -15,22 +15,21 @@ const END: usize = 256;
 const LENGTHS: usize = 257;
 const LONGEST_RUN: usize = 258;
 const SHORTEST_RUN: usize = 3;
-/// Of longer data, one chunk of `SAMPLE` bytes in `SAMPLED` is counted.
+/// In longer data, one chunk of `SAMPLE` bytes in `SAMPLED` is counted.
 const SAMPLE: usize = 512;
 const SAMPLED: usize = 4;
-/// Minimum number of bytes per repeated zero below which runs are searched: for rarer runs the
-/// processor mispredicts their ends, and a literal zero has a short code.
+/// Runs are searched if at least one in this many bytes is a repeated zero. For rarer runs, the processor mispredicts
+/// their ends, and a literal zero has a short code.
 const WORTH_RUNS: usize = 6;
 
-/// Appends blocks of deflated `data`, none of them final, up to a byte boundary. `scratch` is a
-/// reusable buffer.
+/// Appends blocks of deflated `data`, none of them final, up to a byte boundary. `scratch` is a reusable buffer.
 pub(super) fn deflate(data: &[u8], scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     if data.is_empty() {
         return;
     }
     let counts = SymbolCounts::of(data);
     let codes = DeflateCodes::new(&counts.symbols);
-    // Not worth the reader's time.
+    // Decoding would take time and save little.
     if counts.bits(&codes) / 8 * data.len() as u64 >= (data.len() - data.len() / 64) as u64 * counts.bytes {
         return store(data, out);
     }
@@ -73,8 +72,8 @@ trait Tokens {
     fn run(&mut self, length: usize);
 }
 
-/// Cuts data into literals and runs. Only eight zeros at once begin a run: a decision per byte
-/// costs more than it saves.
+/// Cuts data into literals and runs. Only eight zeros at once begin a run: a decision for each byte costs more than it
+/// saves.
 #[inline(always)]
 fn tokens(data: &[u8], to: &mut impl Tokens) {
     let (chunks, rest) = data.as_chunks::<8>();
@@ -112,7 +111,7 @@ fn tokens(data: &[u8], to: &mut impl Tokens) {
     }
 }
 
-// The bit writer is passed by value: only so does it stay in registers.
+// The bit writer is passed by value: otherwise it does not stay in registers.
 
 fn with_runs<'a>(data: &[u8], codes: &DeflateCodes, bits: DeflateBitWriter<'a>) -> DeflateBitWriter<'a> {
     let mut writer = DeflateWriter { bits, codes };
@@ -120,7 +119,7 @@ fn with_runs<'a>(data: &[u8], codes: &DeflateCodes, bits: DeflateBitWriter<'a>) 
     writer.bits
 }
 
-/// All data as literals, without decisions.
+/// Encodes all data as literals, without decisions.
 fn literally<'a>(data: &[u8], codes: &DeflateCodes, bits: DeflateBitWriter<'a>) -> DeflateBitWriter<'a> {
     let mut writer = DeflateWriter { bits, codes };
     let (chunks, rest) = data.as_chunks::<8>();
@@ -212,11 +211,11 @@ impl SymbolCounts {
         }
         let counter = Counter::over(data.chunks(SAMPLE * SAMPLED).map(|chunk| &chunk[..chunk.len().min(SAMPLE)]));
         let mut counts = counter.counts();
-        // Long runs are counted fast, and need few symbols.
+        // Long runs are counted fast, and have few symbols.
         if counter.repeated as u64 > counts.bytes / 8 * 7 {
             return Counter::over([data]).counts();
         }
-        // All symbols may occur.
+        // Every symbol may occur.
         let may = if counts.runs { SYMBOLS } else { END };
         counts.symbols[..may].iter_mut().for_each(|count| *count = *count * SAMPLED as u32 + 1);
         counts.symbols[END] = 1;
@@ -281,7 +280,7 @@ impl Tokens for DeflateWriter<'_, '_> {
     #[inline(always)]
     fn long_runs(&mut self, times: usize) {
         let Code { code, bits } = self.codes.literals[SYMBOLS - 1];
-        // The distance's code is a zero bit.
+        // The code of the distance is a zero bit.
         for _ in 0..times {
             self.bits.put_bits(u64::from(code), u32::from(bits) + 1);
         }

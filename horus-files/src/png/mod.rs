@@ -1,4 +1,4 @@
-//! Portable Network Graphics.
+//! The PNG format.
 
 mod chunks;
 mod deflate;

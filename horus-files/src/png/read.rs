@@ -1,4 +1,4 @@
-//! PNG files, read by the crate `png`.
+//! Reading of PNG files with the crate `png`.
 
 use std::io::{BufRead, Cursor, Seek};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use horus_base::lengths::PixelSize;
 use horus_base::shape::Shape;
 use horus_host::workers::Workers;
 
-/// The pixels of a file in memory.
+/// Decoder of the pixels of a file in memory.
 pub(super) struct PngDecoder<'a> {
     bytes: &'a [u8],
     reader: Box<png::Reader<Cursor<&'a [u8]>>>,
@@ -43,7 +43,7 @@ impl Decode for PngDecoder<'_> {
     }
 }
 
-/// Maximum pixels in rows of `width` of so many bytes, of which these are the first.
+/// Maximum pixels, in rows of `width`, of a file of `bytes` bytes that begins with `head`.
 fn most(head: &[u8], width: u64, bytes: u64) -> u64 {
     // After signature and chunk header: width, height, bits per sample, colour type.
     const BITS: usize = 24;
@@ -60,7 +60,7 @@ fn most(head: &[u8], width: u64, bytes: u64) -> u64 {
     (bytes.saturating_mul(DEFLATE) / row).saturating_mul(width)
 }
 
-/// A PNG file from its pixels on. Samples of less than a byte and palettes become bytes.
+/// A reader of a PNG file, before its pixels. Samples of less than a byte, and palettes, become bytes.
 pub(super) fn reader<R: BufRead + Seek>(from: R) -> Result<png::Reader<R>, String> {
     let most = usize::try_from(MEMORY_LIMIT).unwrap_or(usize::MAX);
     let mut decoder = png::Decoder::new_with_limits(from, Limits { bytes: most });
@@ -68,7 +68,7 @@ pub(super) fn reader<R: BufRead + Seek>(from: R) -> Result<png::Reader<R>, Strin
     decoder.read_info().map_err(|e| e.to_string())
 }
 
-/// The header of a PNG file, which is read from `from`.
+/// Reads the header of a PNG file from `from`.
 pub(super) fn header<R: BufRead + Seek>(
     from: R,
     source: &PictureSource<'_>,
@@ -83,7 +83,8 @@ pub(super) fn header<R: BufRead + Seek>(
     };
     let dtype = if reader.output_color_type().1 == BitDepth::Sixteen { DType::U16 } else { DType::U8 };
     let info = reader.info();
-    // The decoder refuses longer ones itself. Colours that pixels of few bits cannot name are not used, as by libpng.
+    // The decoder itself rejects longer palettes. Colours that pixels of few bits cannot index are ignored, as in
+    // libpng.
     if let (ColorType::Indexed, Some(palette)) = (info.color_type, &info.palette)
         && !palette.len().is_multiple_of(3)
     {
@@ -96,11 +97,11 @@ pub(super) fn header<R: BufRead + Seek>(
     Ok((header, reader))
 }
 
-/// Most bytes of the compressed texts of a PNG file.
+/// Maximum bytes of the inflated texts of a PNG file.
 const INFLATED: usize = 2 << 20;
 
-/// The texts of a PNG file, by their keywords. Compressed ones that cannot be inflated are left out, and those that exceed, with the
-/// ones before, [`INFLATED`] bytes.
+/// The texts of a PNG file, by their keywords, without texts that cannot be inflated or that, together with those
+/// before, exceed [`INFLATED`] bytes.
 pub(super) fn texts(source: &PictureSource<'_>) -> Result<Vec<(String, String)>, String> {
     let file = chunks::without_pixels(source, &[b"PLTE", b"tEXt", b"zTXt", b"iTXt"]);
     let reader = self::reader(Cursor::new(&file))?;
@@ -124,7 +125,7 @@ pub(super) fn texts(source: &PictureSource<'_>) -> Result<Vec<(String, String)>,
     Ok(all)
 }
 
-/// What a file says beside its pixels, of which there are so many channels. What cannot be read counts as absent.
+/// Metadata of a file with this many channels. Metadata that cannot be read counts as absent.
 pub(super) fn metadata(source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> Metadata {
     let blob = chunks::exif(source);
     let fields = || blob.as_deref().and_then(DirectoryFields::of);
@@ -138,7 +139,7 @@ pub(super) fn metadata(source: &PictureSource<'_>, options: &OpenOptions, channe
     Metadata {
         pixel,
         printed,
-        // Other channels are grey or colours.
+        // The other channels are grey or colours.
         alpha: matches!(channels, 2 | 4).then_some(Alpha::Unassociated),
         profile: decode_metadata(|| profile::of(profile(source).ok()??, channels)),
         exif: fields().and_then(|mut fields| fields.exif(options.orientation)).map(Arc::new),
@@ -153,15 +154,15 @@ fn profile(source: &PictureSource<'_>) -> Result<Option<Vec<u8>>, String> {
     Ok(reader.info().icc_profile.as_ref().map(|profile| profile.to_vec()))
 }
 
-/// The size of pixels that the chunks of a PNG file tell which come before its pixels; or that of a print.
+/// The size of pixels, or of pixels in a print, by the chunks of a PNG file before its pixels.
 fn of_png(source: &PictureSource<'_>) -> (Option<PixelSize>, Option<PixelSize>) {
     let mut before = chunks::chunks(source).take_while(|chunk| &chunk.name != b"IDAT");
     let body = before.find(|chunk| &chunk.name == b"pHYs").and_then(|chunk| chunk.body(source));
     body.and_then(|body| of_density(&body)).unwrap_or_default()
 }
 
-/// The size of pixels by the density of a PNG file, in pixels per metre; or that of a print: by whole dots per inch, unless
-/// they are many.
+/// The size of pixels by the density of a PNG file, in pixels per metre; or the size in a print, if the density is a
+/// whole number of dots per inch, at most [`MOST_IN_PRINT`].
 fn of_density(body: &[u8]) -> Option<(Option<PixelSize>, Option<PixelSize>)> {
     const METRE: u8 = 1;
     const DOTS: f64 = INCH / 1e6;

@@ -1,10 +1,9 @@
-//! PNG files, written by all threads.
+//! Writing of PNG files by all threads.
 //!
-//! Rows are cut into bands, whose size depends only on the picture, so that any number of threads
-//! writes the same bytes. Each band is filtered and deflated on its own; bands end on whole bytes,
-//! and together they are one stream. Relative to the defaults of the `image` crate, core time is
-//! 0.25 to 0.9 and size 0.3 to 1.0; only flat and sparse pictures take longer (1.3 to 1.8 times: 5
-//! ms instead of 3 for 4096 x 4096 bytes).
+//! Rows are cut into bands whose size depends only on the picture, so that any number of threads writes the same bytes.
+//! Each band is filtered and deflated separately; bands end on whole bytes, and together they are one stream. Relative
+//! to the defaults of the crate `image`, core time is 0.25 to 0.9 and size 0.3 to 1.0. Only flat and sparse pictures
+//! take longer (1.3 to 1.8 times: 5 ms instead of 3 for 4096 x 4096 bytes).
 
 #[cfg(test)]
 mod tests;
@@ -24,10 +23,10 @@ use horus_cpu::scanlines;
 use horus_cpu::simd::Isa;
 use horus_host::workers::Workers;
 
-/// Approximate bytes of a band: large enough that its codes, some hundred bytes, do not count;
-/// small enough for many threads.
+/// Approximate bytes of a band: large enough that its codes, some hundred bytes, do not matter; small enough for many
+/// threads.
 const BAND: usize = 128 << 10;
-/// Maximum number of bands per thread waiting to be written.
+/// Maximum number of bands for each thread that wait to be written.
 const AT_ONCE: usize = 16;
 /// Chunks have fewer bytes than 2^31.
 const LONGEST_CHUNK: usize = i32::MAX as usize;
@@ -39,12 +38,12 @@ pub(super) enum PngSamples<'a> {
     Sixteen(&'a [u16]),
 }
 
-/// Metadata of a file beside its pixels.
+/// Metadata of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PngMetadata {
-    /// The size of its pixels in micrometres, rows and columns.
+    /// The size of pixels in micrometres, rows and columns.
     pub(super) pixel: Option<[f64; 2]>,
-    /// Red, green and blue of each value of 8 bits, of one channel of indices.
+    /// Red, green and blue of each 8-bit value, if the one channel is indices.
     pub(super) colours: Vec<u8>,
     /// The colour profile.
     pub(super) profile: Option<Arc<[u8]>>,
@@ -57,7 +56,7 @@ pub(super) struct PngMetadata {
 }
 
 impl PngMetadata {
-    /// What the file of a draft says.
+    /// The metadata of a file to write.
     pub(super) fn of(file: &FileSpec) -> PngMetadata {
         let said = &file.metadata;
         let table = said.reference.as_ref().map(Georeference::colours).filter(|table| table.len() == 3 << 8);
@@ -72,7 +71,7 @@ impl PngMetadata {
         }
     }
 
-    /// True if the file does not have a part of what is known.
+    /// Returns `true` if the file does not support this metadata, which the image has.
     pub(super) fn lacks(&self, what: UnsupportedMetadata) -> bool {
         match what {
             UnsupportedMetadata::Colours => self.colours.is_empty(),
@@ -83,7 +82,7 @@ impl PngMetadata {
         }
     }
 
-    /// Pixels per metre, rows and columns, if files can tell them.
+    /// Pixels per metre, rows and columns, if files can represent them.
     pub(super) fn density(&self) -> Option<[u32; 2]> {
         let density = self.pixel?.map(|side| 1e6 / side);
         let fits = |n: &f64| (0.5..=f64::from(i32::MAX)).contains(n);
@@ -130,7 +129,7 @@ fn encode(to: &mut dyn Write, picture: &PngPicture<'_>, beside: &PngMetadata, wo
         }
     }
     let mut end = Vec::new();
-    // The last block is empty and has the codes of the format; then the checksum of all.
+    // The last block is empty and has the fixed codes; then comes the checksum of all.
     chunk(b"IDAT", &[&[3, 0][..], &sum.0.to_be_bytes()].concat(), &mut end);
     chunk(b"IEND", &[], &mut end);
     to.write_all(&end).map_err(failed)
@@ -145,7 +144,7 @@ pub(crate) fn chunk(kind: &[u8; 4], data: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&crc32fast::hash(&to[start..]).to_be_bytes());
 }
 
-/// Appends a text, as Latin-1 if it is, else as UTF-8, of which a language and a translated keyword are empty.
+/// Appends a text: as Latin-1 if possible, otherwise as UTF-8 with an empty language and translated keyword.
 fn text_chunk(keyword: &str, text: &str, to: &mut Vec<u8>) {
     let latin = |text: &str| -> Option<Vec<u8>> {
         let known = |c: char| u8::try_from(c).ok().filter(|byte| *byte == b'\n' || !byte.is_ascii_control());
@@ -156,7 +155,7 @@ fn text_chunk(keyword: &str, text: &str, to: &mut Vec<u8>) {
     match (name, latin(&text)) {
         (Some(name), Some(text)) => chunk(b"tEXt", &[&name[..], &[0], &text].concat(), to),
         (Some(name), None) => chunk(b"iTXt", &[&name[..], &[0; 5], text.as_bytes()].concat(), to),
-        // Files have no such keyword.
+        // Files cannot contain such a keyword.
         (None, _) => {}
     }
 }
@@ -216,10 +215,10 @@ impl<'a> PngPicture<'a> {
         let kind = [bits, if indices { INDICES } else { COLOURS[self.shape.channels - 1] }, 0, 0, 0];
         chunk(b"IHDR", &[&side(self.shape.width)[..], &side(self.shape.height), &kind].concat(), &mut head);
         if let Some(profile) = &beside.profile {
-            // Its name, and the only compression.
+            // The name, and the only compression method.
             let mut body = b"ICC profile\0\0".to_vec();
             let mut zlib = ZlibEncoder::new(&profile[..], flate2::Compression::default());
-            // Memory is read without errors.
+            // Reading memory does not fail.
             if zlib.read_to_end(&mut body).is_ok() {
                 chunk(b"iCCP", &body, &mut head);
             }
@@ -247,7 +246,7 @@ impl<'a> PngPicture<'a> {
         (self.band / (self.row_bytes() + 1)).max(1)
     }
 
-    /// A row as stored, with the high byte of a sample first; `to` is a buffer for it.
+    /// A row as stored, samples big-endian; `to` is a buffer for it.
     fn row<'b>(&'b self, y: usize, to: &'b mut Vec<u8>) -> &'b [u8] {
         let samples = y * self.width..(y + 1) * self.width;
         match self.samples {
@@ -319,9 +318,8 @@ impl Adler {
         const PRIME: u64 = 65521;
         let halves = |sum: Adler| (u64::from(sum.0 & 0xffff), u64::from(sum.0 >> 16));
         let ((a, b), (c, d), n) = (halves(self), halves(other), length as u64 % PRIME);
-        // The low half is 1 plus the bytes; the high half, the sum of the low ones after each byte.
-        // The preceding data adds its low half, less the 1 that is counted already, to each of
-        // them.
+        // The low half is 1 plus the bytes; the high half is the sum of the low halves after each byte. The preceding
+        // data adds its low half, less the 1 that is already counted, to each of them.
         let before = a + PRIME - 1;
         let (high, low) = ((b + d + n * before) % PRIME, (before + c) % PRIME);
         Adler((high << 16) as u32 | low as u32)

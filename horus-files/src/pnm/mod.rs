@@ -1,4 +1,4 @@
-//! PNM: PGM and PPM files, and, read only, bitmaps and PAM files.
+//! PNM: PGM and PPM files; bitmaps and PAM files are only read.
 
 mod plain;
 
@@ -47,7 +47,7 @@ impl PictureFormat for Pnm {
         }
     }
 
-    /// Of files whose samples need at most a byte swap.
+    /// For files whose samples require at most a byte swap.
     fn raster(&self, source: &PictureSource<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
         let Ok(plain) = PnmSamples::of(source.head()) else { return Ok(None) };
         let Some(at) = plain.offset(source.head()) else { return Ok(None) };
@@ -85,9 +85,8 @@ impl PictureFormat for Pnm {
     }
 }
 
-/// The next number, and one space after it. A comment extends from its mark to the end of its line,
-/// inclusive, and may stand anywhere, even in the middle of a number, as Netpbm
-/// reads it.
+/// Reads the next number, and one space after it. A comment extends from its mark to the end of its line, inclusive,
+/// and may stand anywhere, even inside a number, as in Netpbm.
 pub(super) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
     let mut value: Option<u32> = None;
     let mut comment = false;

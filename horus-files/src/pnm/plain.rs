@@ -65,7 +65,7 @@ impl<'a> PnmSamples<'a> {
         if self.most > u8::MAX.into() { DType::U16 } else { DType::U8 }
     }
 
-    /// The offset of samples that need at most a byte swap, of a PGM or PPM file that begins with these bytes.
+    /// The offset of samples that require at most a byte swap, in a PGM or PPM file that begins with these bytes.
     pub(super) fn offset(&self, head: &[u8]) -> Option<u64> {
         let whole = self.coding == PnmCoding::Binary && matches!(self.most, 255 | 65535) && !self.shape.is_empty();
         (whole && !head.starts_with(b"P7")).then(|| (head.len() - self.rest.len()) as u64)
@@ -91,7 +91,7 @@ impl<'a> PnmSamples<'a> {
                 "HEIGHT" => 1,
                 "DEPTH" => 2,
                 "MAXVAL" => 3,
-                // Several are parts of one.
+                // Several lines are parts of one value.
                 "TUPLTYPE" => {
                     kind = Some(kind.map_or(value.trim().to_owned(), |first| format!("{first} {}", value.trim())));
                     continue;
@@ -183,7 +183,7 @@ impl Decode for PnmSamples<'_> {
     }
 }
 
-/// True if the header of a PAM file says that the last sample is alpha.
+/// Returns `true` if the header of a PAM file says that the last sample is alpha.
 pub(super) fn has_alpha(head: &[u8]) -> bool {
     let lines = head.strip_prefix(b"P7\n").unwrap_or_default().split(|byte| *byte == b'\n');
     let mut kinds = lines.take_while(|line| *line != b"ENDHDR").filter_map(|line| line.strip_prefix(b"TUPLTYPE"));
@@ -194,7 +194,7 @@ fn is_space(byte: &u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0b' | b'\x0c' | b'\r' | b' ')
 }
 
-/// A number of digits only.
+/// Parses a number that consists only of digits.
 fn sample(word: Option<&[u8]>) -> Result<u16, String> {
     word.ok_or_else(truncated)?.iter().try_fold(0u16, |value, byte| match byte {
         b'0'..=b'9' => {

@@ -1,4 +1,4 @@
-//! Quite OK Image: colours, with or without alpha, of 8 bits (qoiformat.org).
+//! Quite OK Image: 8-bit colours, with or without alpha (qoiformat.org).
 
 use crate::{
     Alpha, ByteReader, Decode, Decoder, Encoder, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureHeader,
@@ -73,7 +73,7 @@ impl PictureFormat for Qoi {
     }
 }
 
-/// The place of a pixel among those that were seen.
+/// The index of a pixel in the table of seen pixels.
 fn place([r, g, b, a]: QoiPixel) -> usize {
     let sum = [(r, 3u8), (g, 5), (b, 7), (a, 11)].map(|(v, factor)| v.wrapping_mul(factor));
     usize::from(sum.into_iter().fold(0, u8::wrapping_add) % 64)
@@ -121,7 +121,7 @@ impl Decode for QoiDecoder<'_> {
 /// Bytes of codes that are written at once.
 const PART: usize = 1 << 16;
 
-/// What the code of a pixel depends on: the pixel before it, those that were seen, and how often it was repeated.
+/// State of the encoder: the previous pixel, seen pixels, and the length of the run.
 struct QoiEncoder {
     pixel: QoiPixel,
     seen: [QoiPixel; 64],
@@ -200,7 +200,7 @@ mod tests {
         ),
     ];
 
-    /// Runs, small and large differences, colours that were there before, and alpha.
+    /// Runs, small and large differences, earlier colours, and alpha.
     fn picture(channels: usize) -> Vec<u8> {
         let pixel = |i: usize| {
             let k = i % 8;
@@ -234,7 +234,7 @@ mod tests {
             let mut ours = std::io::Cursor::new(Vec::new());
             draft.encoder(vec![Arc::new(pixels)]).write(&mut ours, &Workers::alone()).unwrap();
             let mut ours = ours.into_inner();
-            // Theirs are of linear colours, by their word.
+            // Their header declares linear colours.
             ours[13] = theirs[13];
             assert_eq!(ours, theirs);
             let cut = |n: usize| Picture::read(&theirs[..n], &OpenOptions::default());

@@ -1,5 +1,4 @@
-//! Strips and tiles of a TIFF page: those that contain a region are decoded in place, by all
-//! threads.
+//! Strips and tiles of a TIFF page: all threads decode those that contain a region, in place.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -44,7 +43,7 @@ impl ChunkPositions {
         place.map(|(at, count)| (*at, *count)).ok_or_else(|| "it is missing".to_owned())
     }
 
-    /// The first byte of strips that follow each other, and their bytes.
+    /// The first byte and the number of bytes of contiguous strips.
     pub(super) fn contiguous_strips(&self) -> Option<(u64, u64)> {
         let mut strips = self.offsets.iter().zip(&self.counts);
         let (begin, first) = strips.next().filter(|_| self.kind == ChunkType::Strip)?;
@@ -53,8 +52,8 @@ impl ChunkPositions {
         (end > *begin).then_some((*begin, end - begin))
     }
 
-    /// Most pixels of the strips or tiles, of `pixels` pixels each, that the file leaves out, as GDAL
-    /// does with those of missing pixels. Larger ones than `LARGEST` are not believed.
+    /// Maximum pixels of the strips or tiles that the file leaves out, of `pixels` pixels each. (GDAL leaves out tiles
+    /// of missing pixels.) Sizes above `LARGEST` are not trusted.
     pub(super) fn absent(&self, pixels: u64) -> u64 {
         const LARGEST: u64 = 1 << 22;
         let absent = self.offsets.iter().zip(&self.counts).filter(|place| *place == (&0, &0)).count();
@@ -92,10 +91,10 @@ pub(super) struct Chunks<'s> {
     pub(super) halted: PartlyDecodedChunks<'s>,
 }
 
-/// Large strips and tiles that were decoded up to a row, for regions that begin there or below: the last ones.
+/// The last large strips and tiles that were decoded up to a row, for regions that begin there or below.
 pub(super) type PartlyDecodedChunks<'s> = Mutex<Vec<PartlyDecodedChunk<'s>>>;
 
-/// A strip or tile that was decoded in part.
+/// A partly decoded strip or tile.
 pub(super) struct PartlyDecodedChunk<'s> {
     /// Offset in the file.
     at: u64,
@@ -113,7 +112,7 @@ impl fmt::Debug for Chunks<'_> {
     }
 }
 
-/// The samples of a page among those of each pixel.
+/// The position of a page's samples among all samples of each pixel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PixelStride {
     /// The first byte.
@@ -130,14 +129,14 @@ struct ChunkPart<'a> {
     lines: InterleavedRows<'a>,
 }
 
-/// Rows of pixels of which some samples are decoded.
+/// Rows of pixels, some of whose samples are decoded.
 struct InterleavedRows<'a> {
     rows: Vec<&'a mut [u8]>,
     among: PixelStride,
 }
 
 impl InterleavedRows<'_> {
-    /// Every row from the first of the samples on.
+    /// Every row, from the first of the samples on.
     fn samples(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.rows.iter_mut().map(|row| &mut row[self.among.at..])
     }
@@ -149,12 +148,12 @@ impl<'s> Chunks<'s> {
         Shape { channels: self.colours.channels(self.shape.channels), ..self.shape }
     }
 
-    /// Bytes of the samples of a pixel that are stored beside each other.
+    /// Bytes of the samples of a pixel that are stored together.
     fn stored_pixel_bytes(&self) -> usize {
         self.samples.dtype().size() * if self.planar { 1 } else { self.shape.channels }
     }
 
-    /// Rows of a strip or tile, at most those of the page.
+    /// Rows of a strip or tile, at most the rows of the page.
     fn whole_rows(&self) -> usize {
         self.rows.min(self.shape.height)
     }
@@ -164,7 +163,7 @@ impl<'s> Chunks<'s> {
         self.samples.row(self.columns * if self.planar { 1 } else { self.shape.channels })
     }
 
-    /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile: none, if its rows are read in place.
+    /// Bytes that a thread uses, in addition to the pixels, to decode a strip or tile: 0 if its rows are read in place.
     pub(super) fn scratch_bytes(&self) -> usize {
         let chunk = self
             .whole_rows()
@@ -172,7 +171,7 @@ impl<'s> Chunks<'s> {
             .saturating_mul(pixel_bytes(self.shape, self.samples.dtype()));
         let decoder = match &self.stored {
             ChunkStorage::Plain(_) => 0,
-            // Its data, coefficients, and samples.
+            // Data, coefficients and samples.
             ChunkStorage::Jpeg(_) => chunk.saturating_mul(3),
             // Stored and converted rows.
             ChunkStorage::Coded(coding) => 2 * chunk.min(DECODED.max(self.row_bytes())) + coding.window(chunk),
@@ -180,7 +179,7 @@ impl<'s> Chunks<'s> {
         if self.colours == ColourEncoding::Inks { decoder.saturating_add(chunk) } else { decoder }
     }
 
-    /// The stream of a strip or tile that was decoded up to a row, at most this one.
+    /// Takes the stream of a strip or tile that was decoded up to a row, at most this one.
     fn halted(&self, at: u64, first: usize) -> Option<(Box<dyn Read + Send + 's>, usize)> {
         let mut halted = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
         let found = halted.iter().position(|half| half.at == at && half.row <= first)?;
@@ -188,7 +187,7 @@ impl<'s> Chunks<'s> {
         Some((stream, row))
     }
 
-    /// Keeps the stream of a large strip or tile of which rows are left.
+    /// Stores the stream of a large strip or tile with remaining rows.
     fn halt(&self, at: u64, row: usize, stream: Box<dyn Read + Send + 's>) {
         const LARGE: usize = 1 << 20;
         const MOST: usize = 8;
@@ -202,8 +201,8 @@ impl<'s> Chunks<'s> {
         halted.push(PartlyDecodedChunk { at, row, stream });
     }
 
-    /// Decodes a region, which lies inside, to its place `among` the samples of a level without gaps; of pixels that lie `behind`
-    /// so many bytes after those of the page.
+    /// Decodes a region inside the page to its position `among` the samples of a level, without gaps. The pixels are
+    /// `behind` bytes after those of the page.
     pub(super) fn read(
         &self,
         behind: u64,
@@ -214,7 +213,7 @@ impl<'s> Chunks<'s> {
         workers.each(self.cells(region, to, among), |scratch, cell| guarded(|| self.cell(behind, cell, scratch)))
     }
 
-    /// Fails if the file lacks bytes of a region; see [`Chunks::read`].
+    /// Fails if bytes of a region are missing in the file; see [`Chunks::read`].
     pub(super) fn is_complete(&self, behind: u64, region: Region) -> Result<(), String> {
         let (rows, columns) = self.of(region);
         for plane in 0..if self.planar { self.shape.channels } else { 1 } {
@@ -245,7 +244,7 @@ impl<'s> Chunks<'s> {
         Region::new(top, left, bottom - top, right - left)
     }
 
-    /// The target of a region, cut along the strips or tiles.
+    /// Divides the target of a region along the strips or tiles.
     fn cells<'a>(&self, region: Region, to: &'a mut [u8], among: PixelStride) -> Vec<ChunkPart<'a>> {
         let (rows, columns) = self.of(region);
         let mut cells: Vec<ChunkPart<'a>> = Vec::with_capacity(rows.len() * columns.len());
@@ -335,7 +334,7 @@ impl<'s> Chunks<'s> {
         Ok(())
     }
 
-    /// Fills the samples of a strip or tile that is left out, from this one of each pixel on.
+    /// Fills the samples of a strip or tile that the file leaves out, from this sample of each pixel on.
     fn fill(&self, first: usize, lines: &mut InterleavedRows<'_>) {
         const NO_COLOUR: u8 = 128;
         let (together, pixel) = (self.stored_pixel_bytes(), lines.among.pixel);
@@ -349,7 +348,7 @@ impl<'s> Chunks<'s> {
         }
     }
 
-    /// Copies pixels as they are stored, from column `skip` on, to rows from this one on.
+    /// Copies pixels as stored, from column `skip` on, to rows from this one on.
     fn put(&self, rows: &[u8], columns: usize, skip: usize, first: usize, lines: &mut InterleavedRows<'_>) {
         let (together, pixel) = (self.stored_pixel_bytes(), lines.among.pixel);
         for (row, to) in rows.chunks_exact(columns * together).zip(lines.samples().skip(first)) {
@@ -357,7 +356,7 @@ impl<'s> Chunks<'s> {
         }
     }
 
-    /// Plain samples: only rows of the strip or tile are read.
+    /// Reads plain samples: only the requested rows of the strip or tile.
     fn plain(
         &self,
         (at, count): (u64, u64),
@@ -369,7 +368,7 @@ impl<'s> Chunks<'s> {
     ) -> Result<(), String> {
         /// Bytes read at a time: they stay in the cache until they are in place.
         const AT_ONCE: usize = 512 << 10;
-        /// Bytes of a row that are worth a read of their own.
+        /// Minimum bytes of a row that is read separately.
         const LONG: usize = 2 << 10;
         let (size, pixel) = (self.samples.dtype().size(), self.stored_pixel_bytes());
         // The rows of a tile at the right edge are as long as those of any other.
@@ -380,7 +379,7 @@ impl<'s> Chunks<'s> {
         if at.checked_add(needed as u64).is_none() {
             return Err("it lies beyond the file".into());
         }
-        // Of long rows only the requested part.
+        // For long rows, only the requested part.
         let few = part.width * 4 < self.columns;
         let columns = if few { part.width } else { self.columns };
         let (at, skip) = if few { (at + (skip * pixel) as u64, 0) } else { (at, skip) };
@@ -410,7 +409,7 @@ impl<'s> Chunks<'s> {
         Ok(())
     }
 
-    /// Samples in another coding, from the first row of the strip or tile on.
+    /// Decodes samples in another coding, from the first row of the strip or tile on.
     fn coded(
         &self,
         (at, count): (u64, u64),
@@ -460,7 +459,7 @@ impl<'s> Chunks<'s> {
         Ok(())
     }
 
-    /// Samples of JPEG data.
+    /// Decodes samples of JPEG data.
     fn jpeg(
         &self,
         (at, count): (u64, u64),
@@ -474,7 +473,7 @@ impl<'s> Chunks<'s> {
         let count = usize::try_from(count.min(self.source.size().saturating_sub(at))).map_err(|e| e.to_string())?;
         let mut data = vec![0; count];
         self.source.read_at(at, &mut data)?;
-        // Shared tables come first, without their end marker, in place of the data's first marker.
+        // Shared tables come first, without their end marker, instead of the data's first marker.
         if !tables.is_empty() {
             let tables = &tables[..tables.len().saturating_sub(MARKER)];
             data = [tables, data.get(MARKER..).unwrap_or_default()].concat();

@@ -1,7 +1,7 @@
 //! Compressed strips and tiles of TIFF files: streams of stored samples, row by row.
 //!
-//! The crate `tiff` reads directories. Its decoder of pixels has no odd numbers of bits and no order of
-//! bits, loses samples beyond colours and alpha, and fails on tiles of LZW at the right edge.
+//! The crate `tiff` reads directories. Its decoder of pixels does not support odd numbers of bits or the order of bits,
+//! loses samples beyond colours and alpha, and fails on LZW tiles at the right edge.
 
 use std::io::{self, BufRead, BufReader, Bytes, Cursor, Read};
 
@@ -16,7 +16,7 @@ use super::read::text;
 use super::source::TiffReader;
 use crate::{PictureSource, SampleConversion, truncated};
 
-/// Compressions, but for JPEG.
+/// Compressions, except JPEG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Codec {
     None,
@@ -31,9 +31,9 @@ enum Codec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Predictor {
     None,
-    /// Of whole samples, as integers.
+    /// Differences of whole samples, as integers.
     Horizontal,
-    /// Of bytes, the high ones of a row first.
+    /// Differences of bytes, the high bytes of a row first.
     Floats,
 }
 
@@ -48,10 +48,10 @@ pub(super) struct TiffCoding {
 }
 
 impl TiffCoding {
-    /// That of a page whose samples have so many bits.
+    /// The coding of a page whose samples have this many bits.
     ///
     /// # Errors
-    /// A message, if it is not supported.
+    /// A message, if the coding is not supported.
     pub(super) fn of(page: &mut Decoder<TiffReader<'_>>, bits: u16) -> Result<TiffCoding, String> {
         let little = page.byte_order() == ByteOrder::LittleEndian;
         let mut tag = |tag| Ok::<_, String>(page.find_tag_unsigned::<u16>(tag).map_err(text)?.unwrap_or(1));
@@ -76,18 +76,18 @@ impl TiffCoding {
             (3, 16 | 32 | 64) => Predictor::Floats,
             _ => return Err(format!("its predictor {predictor} is not supported for samples of {bits} bits")),
         };
-        // Samples of other numbers of bits follow each other from the high bit of each byte.
+        // Samples with other numbers of bits follow each other from the high bit of each byte.
         let kept = little == cfg!(target_endian = "little") || !bits.is_multiple_of(8);
         let order = if kept { SampleConversion::Unchanged } else { SampleConversion::Swapped };
         Ok(TiffCoding { codec, predictor, order, reversed: tag(Tag::FillOrder)? == 2 })
     }
 
-    /// The byte order of samples that are stored as they are.
+    /// The byte order of samples that are stored unchanged.
     pub(super) fn plain(self) -> Option<SampleConversion> {
         (self.codec == Codec::None && self.predictor == Predictor::None && !self.reversed).then_some(self.order)
     }
 
-    /// The samples of `count` bytes of a file, in rows of `columns` pixels.
+    /// Decodes the samples of `count` bytes of a file, in rows of `columns` pixels.
     pub(super) fn stream<'s>(
         self,
         source: &PictureSource<'s>,
@@ -117,15 +117,15 @@ impl TiffCoding {
         })
     }
 
-    /// Bytes that its decoder keeps of a strip or tile of so many bytes: an estimate.
+    /// Estimated bytes in the decoder's memory for a strip or tile of this many bytes.
     pub(super) fn window(self, bytes: usize) -> usize {
         const ZSTD: usize = 8 << 20;
         const OTHERS: usize = 256 << 10;
         bytes.min(if self.codec == Codec::Zstd { ZSTD } else { OTHERS })
     }
 
-    /// Makes a row, as it was compressed, samples of `size` bytes in the order of this machine; pixels
-    /// have `channels` of them.
+    /// Converts a row, as it was compressed, to samples of `size` bytes in the byte order of this machine; pixels have
+    /// `channels` samples.
     pub(super) fn restore(self, row: &mut [u8], size: usize, channels: usize) {
         macro_rules! sums {
             ($t:ty) => {{
@@ -180,7 +180,7 @@ fn compression_name(method: u16) -> String {
     format!("{name} ({method})")
 }
 
-/// Bytes of a file.
+/// A range of bytes of a file.
 struct FileByteRange<'s> {
     source: PictureSource<'s>,
     at: u64,
@@ -209,8 +209,7 @@ struct Lzw<R> {
 
 impl<R: BufRead> Read for Lzw<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        /// The decoder reports no progress, too, while it takes codes from the bits that it holds
-        /// already: at most eight.
+        /// The decoder also reports no progress while it takes codes from the bits in its buffer: at most eight.
         const HELD: usize = 8;
         let mut idle = 0;
         while idle <= HELD && !to.is_empty() {
@@ -332,8 +331,8 @@ mod tests {
         Ok(all)
     }
 
-    /// The decoder of the crate `tiff` ends early where a piece begins with a code whose bits it has
-    /// read before.
+    /// The decoder of the crate `tiff` ends early where a piece begins with a code whose bits are already in its
+    /// buffer.
     #[test]
     fn pieces_of_any_length_are_decoded() {
         for seed in 0..60 {

@@ -10,22 +10,22 @@ use horus_base::dtype::DType;
 
 /// Lossless compression of the tiles or strips of a TIFF file.
 ///
-/// For integers, the differences of neighbours are compressed (TIFF predictor 2).
+/// For integers, differences of neighbours are compressed (TIFF predictor 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
     /// No compression. The default.
     #[default]
     None,
-    /// Deflate (zlib), at its fastest: supported by all programs.
+    /// Deflate (zlib) at its fastest: supported by all programs.
     Deflate,
-    /// LZW: supported by all programs, also the oldest. Larger than Deflate.
+    /// LZW: supported by all programs, including the oldest. Larger than Deflate.
     Lzw,
-    /// Zstandard, at its fastest: supported by fewer programs (libtiff from 4.0.10 on).
+    /// Zstandard at its fastest: supported by fewer programs (libtiff from 4.0.10 on).
     Zstd,
 }
 
-/// By its name in lower case.
+/// Parses the name in lower case.
 impl FromStr for Compression {
     type Err = String;
 
@@ -54,7 +54,7 @@ impl Compression {
     pub(super) fn most(self, raw: u64, chunks: u64) -> u64 {
         let more = match self {
             Compression::None => return raw,
-            // Incompressible data grows slightly, and by LZW to 12 bits a byte.
+            // Incompressible data grows slightly; with LZW to 12 bits a byte.
             Compression::Deflate | Compression::Zstd => raw / 256,
             Compression::Lzw => raw / 2,
         };

@@ -4,7 +4,7 @@ use tiff::tags::Tag;
 
 use super::source::number;
 
-/// The tag of the value that stands for missing pixels (GDAL's).
+/// The tag of the value for missing pixels (GDAL's).
 pub(super) const NODATA: u16 = 42113;
 
 /// A type of values, with its number and size.
@@ -17,7 +17,7 @@ enum TagValueType {
     /// Numerator and denominator, in the lower and the upper half of a value.
     Rational,
     SignedByte,
-    /// Bytes without a meaning of their own.
+    /// Bytes without a defined meaning.
     Undefined,
     SignedShort,
     SignedLong,
@@ -31,7 +31,7 @@ enum TagValueType {
 }
 
 impl TagValueType {
-    /// Their numbers in files.
+    /// Numbers of the types in files.
     const NUMBERS: [(u16, TagValueType); 14] = [
         (1, TagValueType::Byte),
         (2, TagValueType::Ascii),
@@ -74,7 +74,7 @@ pub(crate) struct DirectoryEntry {
     tag: u16,
     kind: TagValueType,
     values: Vec<u64>,
-    /// The directory that its only value places.
+    /// The directory to which its only value refers.
     inside: Vec<DirectoryEntry>,
 }
 
@@ -83,13 +83,13 @@ impl DirectoryEntry {
         DirectoryEntry { tag, kind, values, inside: Vec::new() }
     }
 
-    /// The bytes of so many values of a kind; `None` if there is no such kind.
+    /// The bytes of this many values of a type; `None` if there is no such type.
     pub(crate) fn length(kind: u16, count: u64) -> Option<u64> {
         let (_, kind) = TagValueType::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
         count.checked_mul(kind.size() as u64)
     }
 
-    /// Values of a file, of a known kind, in its order of bytes.
+    /// Reads values of a known type, in the file's byte order.
     pub(crate) fn read(tag: u16, kind: u16, bytes: &[u8], little: bool) -> Option<DirectoryEntry> {
         let (_, kind) = TagValueType::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
         let number = |bytes: &[u8]| number(bytes, little);
@@ -100,7 +100,7 @@ impl DirectoryEntry {
         Some(DirectoryEntry::new(tag, kind, bytes.chunks_exact(kind.size()).map(value).collect()))
     }
 
-    /// A directory of its own.
+    /// An entry that refers to its own directory.
     pub(crate) fn directory(tag: u16, inside: Vec<DirectoryEntry>) -> DirectoryEntry {
         DirectoryEntry { inside, ..DirectoryEntry::new(tag, TagValueType::Long, Vec::new()) }
     }
@@ -109,7 +109,7 @@ impl DirectoryEntry {
         self.tag
     }
 
-    /// True if its values are of the kind with this number.
+    /// Returns `true` if its values have the type with this number.
     pub(crate) fn is_of(&self, kind: u16) -> bool {
         TagValueType::NUMBERS.contains(&(kind, self.kind))
     }
@@ -156,7 +156,7 @@ impl DirectoryEntry {
         )
     }
 
-    /// Bytes that are those of another format.
+    /// Bytes whose format is defined elsewhere.
     pub(super) fn bytes_of(tag: u16, bytes: &[u8]) -> DirectoryEntry {
         DirectoryEntry::new(tag, TagValueType::Undefined, bytes.iter().copied().map(u64::from).collect())
     }
@@ -165,7 +165,7 @@ impl DirectoryEntry {
         DirectoryEntry::new(tag, TagValueType::Double, values.iter().map(|value| value.to_bits()).collect())
     }
 
-    /// A positive number as a quotient of integers, as exactly as they can hold it up to 2^31.
+    /// A positive number as a quotient of integers, as exact as integers up to 2^31 permit.
     pub(super) fn rational(tag: u16, value: f64) -> DirectoryEntry {
         const MOST: f64 = (1u64 << 31) as f64;
         let denominator = (0..10).map(|n| 10f64.powi(n)).take_while(|d| *d <= MOST && value * d <= MOST).last();
@@ -174,25 +174,25 @@ impl DirectoryEntry {
         DirectoryEntry::new(tag, TagValueType::Rational, vec![above | below << 32])
     }
 
-    /// True if only the first page has it: descriptions of the whole file.
+    /// Returns `true` if only the first page has this entry: descriptions of the whole file.
     pub(super) fn is_of_file(&self) -> bool {
         self.tag == Tag::ImageDescription.to_u16() || !self.inside.is_empty()
     }
 
-    /// True if it describes the pages of the file as OME-XML.
+    /// Returns `true` if this entry describes the pages of the file as OME-XML.
     pub(super) fn is_ome(&self) -> bool {
         const ROOT: &[u8] = b"<OME ";
         let text = || self.text().unwrap_or_default();
         self.tag == Tag::ImageDescription.to_u16() && text().windows(ROOT.len()).any(|part| part == ROOT)
     }
 
-    /// True if it tells how pixels of any size are understood, so that smaller copies of a page have it too.
+    /// Returns `true` if this entry concerns pixels of any size, so that smaller copies of a page have it, too.
     pub(super) fn is_of_samples(&self) -> bool {
         let others = [NODATA, Tag::IccProfile.to_u16(), Tag::Orientation.to_u16()];
         self.is_colours() || self.is_alpha() || others.contains(&self.tag)
     }
 
-    /// True if it tells what the last sample is.
+    /// Returns `true` if this entry declares the last sample.
     pub(super) fn is_alpha(&self) -> bool {
         self.tag == Tag::ExtraSamples.to_u16()
     }
@@ -202,7 +202,7 @@ impl DirectoryEntry {
         self.values.iter().map(|value| *value as u16)
     }
 
-    /// True if it is a colour table, so that samples are its indices.
+    /// Returns `true` for a colour table, which makes samples its indices.
     pub(super) fn is_colours(&self) -> bool {
         self.tag == Tag::ColorMap.to_u16()
     }
@@ -232,22 +232,22 @@ pub(crate) fn header(big: bool, directory: u64) -> Vec<u8> {
     }
 }
 
-/// A directory that is to be written.
+/// A directory to write.
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) entries: Vec<DirectoryEntry>,
-    /// The number of directories behind it that it refers to as its own (`SubIFDs`): they are no pages.
+    /// The number of following directories to which it refers as its own (`SubIFDs`): they are no pages.
     pub(crate) own: usize,
 }
 
-/// A directory, and the tags that refer to directories behind it, each to so many.
+/// A directory, and the tags that refer to following directories, each with their number.
 struct LinkedDirectory {
     entries: Vec<DirectoryEntry>,
     own: Vec<(u16, usize)>,
 }
 
 impl LinkedDirectory {
-    /// A directory, followed by those inside its entries.
+    /// A directory, followed by the directories inside its entries.
     fn all(Directory { entries, own }: Directory, big: bool) -> Vec<LinkedDirectory> {
         let (mut first, mut others, mut refers) = (Vec::new(), Vec::new(), Vec::new());
         for mut entry in entries {
@@ -266,14 +266,14 @@ impl LinkedDirectory {
         others
     }
 
-    /// Directories behind it that are its own.
+    /// The number of following directories that are its own.
     fn owned(&self) -> usize {
         self.own.iter().map(|(_, count)| count).sum()
     }
 }
 
-/// The bytes of directories from `at` on, each before the values that do not fit into it; and the offset of
-/// the first. Their length does not depend on the values.
+/// Encodes directories from `at` on, each before the values that do not fit into it. Also returns the offset of the
+/// first. The length does not depend on the values.
 pub(crate) fn directories(all: Vec<Directory>, big: bool, at: u64) -> (Vec<u8>, u64) {
     // Sizes of the number of entries, of an entry, and of its value or offset.
     let (counted, entry, inside) = if big { (8, 20, 8) } else { (2, 12, 4) };

@@ -1,5 +1,5 @@
-//! TIFF files: a page for each level, or for each channel of it, each in one size or several, as cloud optimized GeoTIFF files have them:
-//! the directories first, then the pixels of the smallest size, and last those of the largest.
+//! TIFF files to write: a page for each level, or for each channel of it, each in one size or several, in the layout of
+//! cloud optimized GeoTIFF: first the directories, then the pixels of the smallest size, last those of the largest.
 
 use std::fs::File;
 use std::path::Path;
@@ -25,36 +25,36 @@ use horus_host::workers::Workers;
 pub(super) struct TiffFile {
     /// The largest first.
     sizes: Vec<TiffTiles>,
-    /// Files that hold the sizes until all are complete, if these are compressed and put in any order.
+    /// Files that contain the sizes until all are complete, if sizes are compressed and written in any order.
     temporary_files: Vec<File>,
-    /// Entries of each page beside those of its pixels.
+    /// Entries of each page besides those of its pixels.
     entries: Vec<DirectoryEntry>,
     /// Offsets in the file take 64 bits.
     big: bool,
 }
 
 impl TiffFile {
-    /// Pixels of powers of two are aligned to memory pages.
+    /// Pixels with sizes that are powers of two are aligned to memory pages.
     const PAGE: u64 = 4096;
-    /// The most sizes: the smallest of any picture is a pixel.
+    /// Maximum number of sizes: the smallest of any picture is a pixel.
     const MOST_SIZES: usize = 32;
-    /// Sides of tiles of files of several sizes, unless others are given: those of GDAL's.
+    /// Sides of tiles of files of several sizes, unless others are given: GDAL's default.
     const TILE: usize = 512;
 
-    /// The file of a draft.
+    /// The file for a specification.
     ///
     /// # Errors
     /// A message, if TIFF files do not support its options.
     pub(super) fn of(file: &FileSpec) -> Result<TiffFile, String> {
         let SaveOptions { tile, compression, sizes, .. } = file.options;
-        // Whatever memory there is, so that the bytes of a file do not depend on it.
+        // Independent of available memory, so that the bytes of a file do not depend on it.
         let tile = tile.or(file.metadata.tile.filter(|tile| TiffFile::is_tiled_like_source(*tile, file.shape)));
         let (entries, apart) = metadata::entries(file)?;
         Ok(TiffFile::new(file.shape, file.stored, tile, compression, sizes, apart)?.with(entries))
     }
 
-    /// True if a picture is stored in the tiles of the file that it is from, unless the options ask for others: if it is
-    /// larger than one of them.
+    /// Returns `true` if a picture is, by default, stored in the tiles of its source file: if it is larger than one of
+    /// them.
     fn is_tiled_like_source((rows, columns): (usize, usize), shape: Shape) -> bool {
         /// Maximum rows and columns of a tile.
         const LARGEST: usize = 4096;
@@ -62,8 +62,8 @@ impl TiffFile {
         side(rows, shape.height) && side(columns, shape.width)
     }
 
-    /// A file of so many sizes in tiles of `tile` rows and columns; one size may be in strips. Its pages are levels, or, of channels
-    /// `apart`, each channel of each level.
+    /// A file of this many sizes in tiles of `tile` rows and columns; a file of one size may be in strips. Pages are
+    /// levels or, with channels `apart`, each channel of each level.
     ///
     /// # Errors
     /// A message, if TIFF files do not support such tiles or sizes.
@@ -80,7 +80,7 @@ impl TiffFile {
         }
         let tile = if sizes > 1 { tile.or(Some((TiffFile::TILE, TiffFile::TILE))) } else { tile };
         let one = |(k, shape): (usize, Shape)| {
-            // A small size has no more than a tile.
+            // A small size has at most one tile.
             let side =
                 |side: usize, of: usize| if k > 0 { side.min(of.next_multiple_of(TiffTiles::STEP)) } else { side };
             let tile = tile.map(|(rows, columns)| (side(rows, shape.height), side(columns, shape.width)));
@@ -92,14 +92,14 @@ impl TiffFile {
         Ok(file)
     }
 
-    /// With entries of each page beside those of its pixels; before anything is put.
+    /// Adds entries of each page besides those of its pixels; before anything is written.
     pub(super) fn with(mut self, entries: Vec<DirectoryEntry>) -> TiffFile {
         self.entries = entries;
         self.lay();
         self
     }
 
-    /// Chooses the size of offsets, and places the pixels.
+    /// Chooses the size of offsets, and computes the positions of the pixels.
     fn lay(&mut self) {
         let chunks: usize = self.sizes.iter().map(TiffTiles::chunks).sum();
         let most = self.compression().most(self.raw_bytes(), chunks as u64);
@@ -109,7 +109,7 @@ impl TiffFile {
         self.place();
     }
 
-    /// Places the pixels behind the directories.
+    /// Computes the positions of the pixels after the directories.
     fn place(&mut self) {
         let mut at = self.first();
         for size in self.sizes.iter_mut().rev() {
@@ -131,7 +131,7 @@ impl TiffFile {
         (self.directories().len() as u64).next_multiple_of(TiffFile::PAGE)
     }
 
-    /// Writes all pixels, those of the largest size first.
+    /// Writes all pixels, last those of the largest size.
     ///
     /// # Errors
     /// A message, if writing fails.
@@ -153,7 +153,7 @@ impl TiffFile {
     /// The bytes before the pixels: the header and the directories.
     fn directories(&self) -> Vec<u8> {
         const REDUCED: u32 = 1;
-        // Smaller copies of described pages are theirs (OME-TIFF), others follow them (GeoTIFF).
+        // Smaller copies of described pages belong to them (OME-TIFF); other copies follow their pages (GeoTIFF).
         let own = if self.entries.iter().any(DirectoryEntry::is_ome) { self.sizes.len() - 1 } else { 0 };
         let mut all = Vec::new();
         for page in 0..self.sizes[0].pages() {
@@ -179,19 +179,19 @@ impl TiffFile {
 
 impl RegionFile for TiffFile {
     fn bytes(&self) -> u64 {
-        // Those of compressed pixels are not known.
+        // The bytes of compressed pixels are not known.
         if self.compression() == Compression::None { self.first() + self.raw_bytes() } else { 0 }
     }
 
-    /// Keeps compressed sizes apart, in unnamed files beside `path`, until all are complete: the bytes before
-    /// a tile or strip are not known earlier, and the file does not depend on the order of its regions.
+    /// Writes compressed sizes to separate unnamed files beside `path` until all are complete: the offset of a tile or
+    /// strip is not known earlier, and the file does not depend on the order of its regions.
     fn begin(&mut self, _: &File, path: &Path) -> Result<(), String> {
         if self.compression() == Compression::None {
             return Ok(());
         }
         for size in &mut self.sizes {
             let aside = tempfile::tempfile_in(folder(path));
-            // As the file itself, where its folder takes no other.
+            // Like the file itself, if its folder does not permit new files.
             let aside = aside.or_else(|e| if is_permission_error(&e) { tempfile::tempfile() } else { Err(e) });
             self.temporary_files.push(aside.map_err(cause)?);
             size.begin(0);
@@ -284,7 +284,7 @@ mod tests {
             let mut file = Cursor::new(Vec::new());
             new().write(&mut file, &[bytemuck::cast_slice(&pixels)], &Workers::alone()).unwrap();
             assert!(pages(file.into_inner()) == want, "{compression:?}");
-            // In parts that cut the tiles.
+            // In regions that cut the tiles.
             let (parts, mut file) = (new(), tempfile::tempfile().unwrap());
             for (top, bottom) in [(10, 37), (0, 10)] {
                 let level = |z: usize| &pixels[(z * 37 + top) * 150..(z * 37 + bottom) * 150];
@@ -326,7 +326,7 @@ mod tests {
             let mut parts = new();
             let file = tempfile::tempfile().unwrap();
             parts.begin(&file, &folder.path().join("a.tif")).unwrap();
-            // In parts that cut the tiles of the smaller sizes, in another order than at once.
+            // In regions that cut the tiles of the smaller sizes, in another order than at once.
             for part in [3, 0, 4, 1, 2] {
                 for (k, size) in sizes.iter().enumerate() {
                     let at = |part: usize| if part == 5 { size.height } else { (part * 16) >> k };

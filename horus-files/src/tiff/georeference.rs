@@ -1,5 +1,5 @@
-//! The place of a picture on the earth: the tags of GeoTIFF (OGC 19-008r4); and what its values stand for: the
-//! value that GDAL takes for missing pixels, and a colour table.
+//! The position of a picture on the earth: the tags of GeoTIFF (OGC 19-008r4). Also the meaning of its values: GDAL's
+//! value for missing pixels, and a colour table.
 
 use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
@@ -12,7 +12,7 @@ use super::source::{TiffReader, are_indices, decoder_at};
 use crate::{OpenOptions, PictureSource, decode};
 use horus_base::position_map::PositionMap;
 
-/// The key that tells if coordinates are those of a pixel's corner or of its centre, and the latter.
+/// The key that says whether coordinates are those of a pixel's corner or of its centre, and the value for the centre.
 const RASTER_TYPE: u16 = 1025;
 const IS_POINT: u16 = 2;
 
@@ -21,20 +21,21 @@ const IS_POINT: u16 = 2;
 pub struct Georeference {
     /// Size of a pixel.
     scale: Vec<f64>,
-    /// Raster positions and the places there, six numbers each.
+    /// Tie points: raster positions and their positions on the earth, six numbers each.
     ties: Vec<f64>,
-    /// From raster positions to places: four rows of four, or nothing.
+    /// Map from raster positions to positions on the earth: four rows of four, or empty.
     matrix: Vec<f64>,
     keys: Vec<u16>,
     doubles: Vec<f64>,
     text: String,
     nodata: String,
-    /// Red, green and blue of all values of 8 or 16 bits, if values are indices.
+    /// Red, green and blue of all 8-bit or 16-bit values, if values are indices.
     colours: Vec<u16>,
 }
 
 impl Georeference {
-    /// That of a page of an open TIFF file, as the options read it; `None` if it has none. Unreadable tags count as absent.
+    /// The georeference of the page of an open TIFF file that the options select; `None` if it has none. Unreadable
+    /// tags count as absent.
     pub(super) fn of(source: &PictureSource<'_>, options: &OpenOptions) -> Option<Georeference> {
         let read = || -> Result<Option<Georeference>, String> {
             let page = read::directory_page(source, options);
@@ -43,7 +44,7 @@ impl Georeference {
             let mut found = Georeference::of_page(&mut decoder);
             let nodata = std::mem::take(&mut found.nodata);
             if options.level > 0 {
-                // A smaller copy covers the same area by other pixels.
+                // A smaller copy covers the same area with other pixels.
                 found = Georeference { nodata: String::new(), ..Georeference::of_page(&mut at(0)?) };
             }
             let placed = metadata::placed_in_page(source, page, options)?;
@@ -83,35 +84,35 @@ impl Georeference {
         }
     }
 
-    /// True if it tells where the picture lies.
+    /// Returns `true` if the position on the earth is known.
     pub fn is_placed(&self) -> bool {
         ![&self.scale, &self.ties, &self.matrix].into_iter().all(Vec::is_empty) || !self.keys.is_empty()
     }
 
-    /// The value of missing pixels, in the words of the file; else nothing.
+    /// The value of missing pixels as the file writes it; otherwise empty.
     pub fn nodata(&self) -> &str {
         &self.nodata
     }
 
-    /// Red, green and blue of all values of 8 or 16 bits, one after the other, if values are indices; else nothing.
+    /// Red, green and blue of all 8-bit or 16-bit values, one after the other, if values are indices; otherwise empty.
     pub fn colours(&self) -> &[u16] {
         &self.colours
     }
 
-    /// What this says of the place, without the meaning of values; `None` if that is nothing.
+    /// The position without the meaning of values; `None` if there is none.
     pub fn place(&self) -> Option<Georeference> {
         let place = Georeference { nodata: String::new(), colours: Vec::new(), ..self.clone() };
         (place != Georeference::default()).then_some(place)
     }
 
-    /// With this value of missing pixels and these colours.
+    /// The georeference with this value of missing pixels and these colours.
     #[must_use]
     pub fn with_values(self, nodata: String, colours: Vec<u16>) -> Georeference {
         Georeference { nodata, colours, ..self }
     }
 
-    /// True if pixels lie at the same places in the same system of coordinates, up to a thousandth of a pixel, however
-    /// the tags say it.
+    /// Returns `true` if pixels have the same positions in the same coordinate system, up to a thousandth of a pixel,
+    /// in whatever way the tags express it.
     pub fn agrees(&self, other: &Georeference) -> bool {
         let system = |of: &Georeference| (of.keys_but_raster_type(), of.doubles.clone(), of.text.clone());
         let points = |of: &Georeference| (of.ties.clone(), of.scale.clone());
@@ -122,7 +123,7 @@ impl Georeference {
                     a.iter().zip(&b).all(|(a, b)| {
                         let pixel = side(*a);
                         let off = |k: usize| (a[k] - b[k]).abs();
-                        // Steps of places 100,000 pixels away.
+                        // Differences at positions 100,000 pixels away.
                         off(2) <= 1e-3 * pixel && off(0).max(off(1)) <= 1e-8 * pixel
                     })
                 }
@@ -131,7 +132,7 @@ impl Georeference {
             }
     }
 
-    /// The rows of the map from the centres of pixels, counted from the first, to places; `None` if it has none.
+    /// The rows of the map from the centres of pixels, counted from the first, to positions; `None` if there is none.
     fn map(&self) -> Option<[[f64; 3]; 2]> {
         let rows = match (&self.matrix[..], &self.scale[..], &self.ties[..]) {
             ([a, b, _, c, d, e, _, f, ..], ..) => [[*a, *b, *c], [*d, *e, *f]],
@@ -142,24 +143,24 @@ impl Georeference {
         Some(rows.map(|[x, y, first]| [x, y, first + half * (x + y)]))
     }
 
-    /// The keys, apart from their number and [`RASTER_TYPE`].
+    /// The keys, except their number and [`RASTER_TYPE`].
     fn keys_but_raster_type(&self) -> Vec<[u16; 4]> {
         self.keys.as_chunks::<4>().0.iter().skip(1).filter(|[key, ..]| *key != RASTER_TYPE).copied().collect()
     }
 
-    /// True if coordinates are those of pixels' centres.
+    /// Returns `true` if coordinates are those of pixels' centres.
     fn is_point(&self) -> bool {
         self.keys.as_chunks::<4>().0.iter().skip(1).any(|[key, _, _, value]| (*key, *value) == (RASTER_TYPE, IS_POINT))
     }
 
-    /// The georeference of a picture whose pixels lie in the one of this at `placed`; `None` if it cannot be told,
+    /// The georeference of a picture whose pixels have positions `placed` in this one; `None` if it cannot be expressed
     /// because the map has no inverse.
     #[must_use]
     pub fn transformed(&self, placed: &PositionMap) -> Option<Georeference> {
         if placed.is_identity() {
             return Some(self.clone());
         }
-        // Of raster positions, which count from a pixel's corner or its centre.
+        // Raster positions count from a pixel's corner or its centre.
         let half = if self.is_point() { 0.0 } else { 0.5 };
         let [[xx, xy, x0], [yx, yy, y0]] = placed.rows();
         let x0 = x0 + half - half * (xx + xy);
@@ -190,7 +191,7 @@ impl Georeference {
                 return Some(seen.moved_matrix([[xx, xy, x0], [yx, yy, y0]]));
             }
             ([], [], ties) => {
-                // Points of control.
+                // Control points.
                 for (to, from) in seen.ties.as_chunks_mut::<6>().0.iter_mut().zip(ties.as_chunks::<6>().0) {
                     let (x, y) = (from[0] - x0, from[1] - y0);
                     to[0] = (x * yy - y * xy) / determinant;
@@ -235,7 +236,8 @@ impl Georeference {
     }
 }
 
-/// True if whole bytes that a page declares to be grey may have a colour table: files of GDAL do, where that was set later.
+/// Returns `true` if whole bytes that a page declares as grey may have a colour table: GDAL writes such files if the
+/// table was set later.
 fn is_coloured(decoder: &mut Decoder<TiffReader<'_>>) -> bool {
     let mut first = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).ok().flatten().and_then(|all| all.first().copied());
     let samples = first(Tag::SamplesPerPixel).unwrap_or(1);
@@ -243,7 +245,7 @@ fn is_coloured(decoder: &mut Decoder<TiffReader<'_>>) -> bool {
     grey && samples == 1 && matches!(first(Tag::BitsPerSample), Some(8 | 16))
 }
 
-/// The colour table of a page that has a colour for each value of its samples, with one for each value of as many
+/// The colour table of a page that has a colour for each value of its samples, extended to all values of the samples'
 /// bytes.
 fn colours(decoder: &mut Decoder<TiffReader<'_>>) -> Vec<u16> {
     let mut numbers = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).ok().flatten().unwrap_or_default();
@@ -275,7 +277,7 @@ fn numbers(value: Value) -> Option<Vec<f64>> {
 mod tests {
     use super::*;
 
-    /// Pixels of 10 by 20 whose first corner lies at (500, 4000).
+    /// Pixels of 10 by 20 whose first corner is at (500, 4000).
     fn upright() -> Georeference {
         Georeference {
             scale: vec![10.0, 20.0, 0.0],
@@ -286,7 +288,7 @@ mod tests {
         }
     }
 
-    /// The place of a raster position.
+    /// The position on the earth of a raster position.
     fn place(of: &Georeference, x: f64, y: f64) -> [f64; 2] {
         match (&of.scale[..], &of.ties[..], &of.matrix[..]) {
             ([sx, sy, _], [i, j, _, px, py, _], []) => [px + (x - i) * sx, py - (y - j) * sy],
@@ -342,7 +344,7 @@ mod tests {
     fn grids_agree_where_their_pixels_lie_however_tags_say_it() {
         let matrix = vec![10.0, 0.0, 0.0, 500.0, 0.0, -20.0, 0.0, 4000.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
         let other_words = Georeference { scale: vec![], ties: vec![], matrix, nodata: "0".into(), ..upright() };
-        // The tie of another pixel, and coordinates of centres.
+        // A tie point at another pixel, and coordinates of centres.
         let tied = Georeference { ties: vec![3.0, 2.0, 0.0, 530.0, 3960.0, 0.0], ..upright() };
         let mut centres = Georeference { ties: vec![0.0, 0.0, 0.0, 505.0, 3990.0, 0.0], ..upright() };
         centres.keys[7] = IS_POINT;

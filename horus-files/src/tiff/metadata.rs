@@ -1,4 +1,4 @@
-//! What TIFF files say beside their pixels: read, and written.
+//! Metadata of TIFF files: reading and writing.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use horus_base::lengths::PixelSize;
 use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
-/// The numbers of `ExtraSamples` that say what alpha is.
+/// The numbers in `ExtraSamples` for the kinds of alpha.
 const ALPHAS: [(u16, Alpha); 2] = [(1, Alpha::Associated), (2, Alpha::Unassociated)];
 
-/// What the page of an open file, read as so many channels, says. What cannot be read counts as absent.
+/// The metadata of the page of an open file with this many channels. Metadata that cannot be read counts as absent.
 pub(super) fn of(source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> Metadata {
     let [pixel, printed] = guarded(|| sides(source, options)).unwrap_or_default();
     Metadata {
@@ -49,7 +49,7 @@ fn fields<'a>(source: &'a PictureSource<'_>, options: &OpenOptions) -> Option<Di
 fn texts(source: &PictureSource<'_>, options: &OpenOptions) -> Vec<(String, String)> {
     let mut all = texts::of_fields(fields(source, options));
     if stack::described(source).is_some() {
-        // That of its pages is no text of people.
+        // The description of its pages is no text by people.
         all.retain(|(keyword, _)| keyword != texts::DESCRIPTION);
     }
     all
@@ -75,14 +75,15 @@ fn alpha(source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> 
     Ok(ALPHAS.into_iter().find(|(number, _)| Some(*number) == last).map(|(_, alpha)| alpha))
 }
 
-/// The name of an OME-TIFF file without its suffix (`.ome.tif`), if that is what the file of a draft is called.
+/// The name of an OME-TIFF file without its suffix (`.ome.tif`); `None` for other names.
 fn ome_name(file: &FileSpec) -> Option<&str> {
     let lower = file.name.to_ascii_lowercase();
     let name = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end))?;
     file.name.get(..name.len())
 }
 
-/// The fields of the texts of a draft, and whether it has others; the description of an OME file is another.
+/// The fields of the texts of a file to write, and whether it has other texts. The description of an OME file is
+/// OME-XML instead.
 fn text_fields(file: &FileSpec) -> (Vec<DirectoryEntry>, bool) {
     let (mut fields, others) = texts::entries(file.metadata.texts.as_deref().unwrap_or_default());
     let all = fields.len();
@@ -91,7 +92,7 @@ fn text_fields(file: &FileSpec) -> (Vec<DirectoryEntry>, bool) {
     (fields, others)
 }
 
-/// True if the file of a draft does not have a part of what is known.
+/// Returns `true` if the file does not support this metadata, which the image has.
 pub(super) fn lacks(what: UnsupportedMetadata, file: &FileSpec) -> bool {
     match what {
         UnsupportedMetadata::Names => ome_name(file).is_none(),
@@ -100,12 +101,12 @@ pub(super) fn lacks(what: UnsupportedMetadata, file: &FileSpec) -> bool {
     }
 }
 
-/// The entries of the file of a draft beside those of its pixels: described as OME-XML, if that is what it is called, with
-/// the size of pixels and a page for each channel, unless three or four without names are colours; others have the size as
-/// their resolution. Also returns whether channels are apart.
+/// The entries of a file to write, besides those of its pixels. A file with the name of an OME-TIFF is described as
+/// OME-XML, with the size of pixels and a page for each channel, unless three or four channels without names are
+/// colours. Other files have the size as their resolution. Also returns whether channels are in separate pages.
 ///
 /// # Errors
-/// A message, if its samples do not hold the value of missing pixels.
+/// A message, if its samples cannot represent the value of missing pixels.
 pub(crate) fn entries(file: &FileSpec) -> Result<(Vec<DirectoryEntry>, bool), String> {
     let &FileSpec { shape, stored, metadata: ref beside, .. } = file;
     let mut all = text_fields(file).0;
@@ -135,7 +136,7 @@ pub(crate) fn entries(file: &FileSpec) -> Result<(Vec<DirectoryEntry>, bool), St
     Ok((all, apart))
 }
 
-/// The words of a file for the value that stands for missing pixels, among samples of type `stored`.
+/// Formats the value for missing pixels, for samples of type `stored`.
 fn nodata(value: f64, stored: DType) -> Result<String, String> {
     let held = dispatch!(stored, T => T::from_f64(value).to_f64());
     let fits = if stored.is_float() { held.is_finite() == value.is_finite() } else { held == value };
@@ -150,7 +151,7 @@ fn nodata(value: f64, stored: DType) -> Result<String, String> {
     })
 }
 
-/// The size of pixels, in OME-XML or as ImageJ gives it, or as a resolution in pixels per centimetre; and that of a print or
+/// The size of pixels, in OME-XML, from ImageJ, or as a resolution in pixels per centimetre; and the size in a print or
 /// a scan: another resolution.
 fn sides(source: &PictureSource<'_>, options: &OpenOptions) -> Result<[Option<PixelSize>; 2], String> {
     let page = read::directory_page(source, options);
@@ -167,7 +168,7 @@ fn sides(source: &PictureSource<'_>, options: &OpenOptions) -> Result<[Option<Pi
     Ok([found, printed].map(|size| size?.mapped_by(&placed)))
 }
 
-/// The place in a page of each pixel of its smaller copy, or of itself, in the requested orientation.
+/// The position in a page of each pixel of its smaller copy, or of itself, in the requested orientation.
 pub(super) fn placed_in_page(
     source: &PictureSource<'_>,
     page: usize,
@@ -184,9 +185,9 @@ pub(super) fn placed_in_page(
     Ok(placed.then(&options.orientation.placed(Shape::new(rows, columns, 1), turned.unwrap_or_default())))
 }
 
-/// Pixels of a page from a pixel of its smaller copy to the next, along axes of these extents: a power of two, if those are
-/// halves, rounded up as ours or down, of copies that have a pixel for each block. Of others, which cover the same area,
-/// the quotient.
+/// Distance in a page between pixels of its smaller copy, along axes of these lengths. A power of two, if the copy's
+/// lengths are repeated halves (rounded up, as ours, or down) with a pixel for each block; otherwise the quotient,
+/// because copies cover the same area.
 fn level_scale(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
     let times = |halved: fn(usize, u32) -> usize| (0..u32::BITS).find(|times| page.map(|n| halved(n, *times)) == copy);
     match times(|n, times| n.div_ceil(1 << times)).or_else(|| times(|n, times| (n >> times).max(1))) {
@@ -196,7 +197,7 @@ fn level_scale(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
     }
 }
 
-/// The size of pixels by the resolution of a TIFF page, and whether that is per centimetre.
+/// The size of pixels by the resolution of a TIFF page, and whether the resolution is per centimetre.
 fn of_resolution(decoder: &mut Decoder<TiffReader<'_>>) -> Option<(PixelSize, bool)> {
     const PER_CENTIMETRE: u16 = 3;
     let unit = decoder.find_tag_unsigned::<u16>(Tag::ResolutionUnit).ok()??;
@@ -208,7 +209,7 @@ fn of_resolution(decoder: &mut Decoder<TiffReader<'_>>) -> Option<(PixelSize, bo
     Some((in_print(sides, unit)?, unit == PER_CENTIMETRE))
 }
 
-/// The tags of a resolution in pixels per centimetre, or of one of a print in pixels per inch.
+/// The tags of a resolution in pixels per centimetre or, for a print, in pixels per inch.
 fn resolution(pixel: PixelSize, printed: bool) -> Vec<DirectoryEntry> {
     let (unit, number) = if printed { (INCH, 2) } else { (CENTIMETRE, 3) };
     let side = |tag: Tag, side: f64| DirectoryEntry::rational(tag.to_u16(), unit / side);

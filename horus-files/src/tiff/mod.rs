@@ -1,4 +1,4 @@
-//! TIFF.
+//! The TIFF format.
 
 mod chunks;
 mod coding;

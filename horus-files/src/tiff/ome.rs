@@ -1,18 +1,18 @@
-//! OME-XML, the description in the first page of an OME-TIFF file (schema 2016-06): axes, names of
-//! channels, and sizes of pixels.
+//! OME-XML, the description in the first page of an OME-TIFF file (schema 2016-06): axes, names of channels, and sizes
+//! of pixels.
 
 use super::stack::{self, DescriptionAuthor, MOST_PLANES, Stack, here};
 use horus_base::dtype::DType;
 use horus_base::lengths::{PixelSize, micrometres};
 use horus_base::shape::Shape;
 
-/// Times that each plane may be named, on average: once, in files that are right.
+/// Maximum times that each plane may be named, on average; valid files name it once.
 const MOST_NAMED: usize = 4;
 
-/// The first image that a description tells of; `None` if it is no OME-XML.
+/// The first image in a description; `None` if it is no OME-XML.
 ///
 /// # Errors
-/// A message about metadata that makes no sense.
+/// A message about invalid metadata.
 pub(super) fn described(description: &str) -> Option<Result<Stack, String>> {
     let tags: Vec<OmeElement<'_>> = tags(description);
     let root = tags.iter().find(|tag| tag.name == "OME")?;
@@ -45,7 +45,7 @@ fn of_pixels(root: &OmeElement<'_>, tags: &[OmeElement<'_>]) -> Result<Stack, St
         'Z' => levels,
         _ => times,
     };
-    // The position in the order of the file of a plane, and its position here.
+    // The position of a plane in the order of the file, and its position here.
     let place = |of: &dyn Fn(char) -> usize| axes.iter().rev().fold(0, |n, axis| n * many(*axis) + of(*axis));
     let here = |position| here(&axes, ['C', 'Z', 'T'].map(many), position);
     let mut pages = vec![None; planes];
@@ -89,7 +89,7 @@ fn of_pixels(root: &OmeElement<'_>, tags: &[OmeElement<'_>]) -> Result<Stack, St
 }
 
 /// The description of a file with a page for each level, whose pixels are interleaved samples; or, with names of
-/// channels, empty ones for those without, for each level and channel, channels the fastest.
+/// channels (empty for channels without one), a page for each level and channel, channels the fastest.
 pub(super) fn description(
     name: &str,
     shape: Shape,
@@ -130,18 +130,18 @@ pub(super) fn description(
     )
 }
 
-/// A text as the value of an attribute; XML has no control characters.
+/// Escapes a text for the value of an attribute; XML has no control characters.
 fn escaped(text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The beginning of an element, and the text up to the next.
+/// The start tag of an element, and the text up to the next.
 ///
-/// (The crate `roxmltree` takes cubic time for name spaces, whatever `nodes_limit` is: 39 s for a file of 100 kB. It also
-/// refuses what is not well-formed.)
+/// (The crate `roxmltree` takes cubic time for name spaces, whatever `nodes_limit` is: 39 s for a file of 100 kB. It
+/// also rejects text that is not well-formed.)
 struct OmeElement<'a> {
-    /// Without the prefix of a name space.
+    /// The name without its name space prefix.
     name: &'a str,
     attributes: &'a str,
     text: &'a str,
@@ -163,15 +163,15 @@ impl OmeElement<'_> {
         None
     }
 
-    /// The number of an attribute, or one by default; `None` if it is none.
+    /// The number of an attribute, or the default; `None` if it is no number.
     fn number(&self, name: &str, by_default: usize) -> Option<usize> {
         self.value(name).map_or(Some(by_default), |text| text.trim().parse().ok())
     }
 }
 
-/// A text with its references to characters, by name or number, replaced; others stay.
+/// Replaces references to characters, by name or number; other references stay.
 fn unescaped(text: &str) -> String {
-    /// Bytes of the longest that is known, with its end.
+    /// Bytes of the longest known reference, with its end.
     const LONGEST: usize = "#x10ffff;".len();
     let mut plain = String::new();
     let mut rest = text;
@@ -201,7 +201,7 @@ fn unescaped(text: &str) -> String {
     plain + rest
 }
 
-/// The elements of a text, in their order; comments and declarations are left out.
+/// The elements of a text, in order, without comments and declarations.
 fn tags(xml: &str) -> Vec<OmeElement<'_>> {
     let mut all = Vec::new();
     let mut rest = xml;

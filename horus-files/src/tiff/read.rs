@@ -1,5 +1,5 @@
-//! TIFF files: one of their pages or of its smaller copies, whole or a region of it, or all pages
-//! as levels of a volume.
+//! Reading of TIFF files: a page or one of its smaller copies, whole or a region of it; or all pages as levels of a
+//! volume.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -29,10 +29,10 @@ use horus_base::shape::{Region, Shape};
 use horus_host::buffer::HostBuffer;
 use horus_host::workers::Workers;
 
-/// Maximum number of directories that are followed.
+/// Maximum number of directories that are read.
 const MOST_PAGES: usize = 1 << 20;
 
-/// Decodes the requested page, its level, its region; or all pages as the levels of a volume.
+/// Decodes the requested page, level and region; or all pages as the levels of a volume.
 pub(super) fn read(
     source: &PictureSource<'_>,
     options: &OpenOptions,
@@ -51,10 +51,11 @@ pub(super) fn read(
     Ok(Picture::from_pixels(shape, dtype, pixels).with_metadata(Metadata { tile, ..Metadata::default() }))
 }
 
-/// The requested page, its channels in other pages, or all as levels of a volume, each at the requested level.
+/// Opens the requested page, its channels in other pages, or all pages as levels of a volume, each at the requested
+/// level.
 pub(super) fn open<'s>(source: &PictureSource<'s>, options: &OpenOptions) -> Result<Pages<'s>, String> {
     match stack::stack_of_pages(source, options)? {
-        // A description that is wrong does not hide the page.
+        // A wrong description does not hide the page.
         stack @ Some(_) if !options.volume => opened(source, options, stack).or_else(|_| opened(source, options, None)),
         stack => opened(source, options, stack),
     }
@@ -73,7 +74,7 @@ fn opened<'s>(source: &PictureSource<'s>, options: &OpenOptions, stack: Option<S
     let mut planes = Vec::with_capacity(wanted.len());
     for z in wanted {
         let PagePosition { directory, behind } = found.place(z, options.level)?;
-        // Of several planes behind one directory.
+        // For several planes after one directory.
         if pages.last().is_none_or(|(last, _)| *last != directory) {
             pages.push((directory, TiffPage::of(source, directory, options)?));
         }
@@ -82,7 +83,7 @@ fn opened<'s>(source: &PictureSource<'s>, options: &OpenOptions, stack: Option<S
         if (page.shape(), page.chunks.samples.dtype()) != (first.shape(), first.chunks.samples.dtype()) {
             let what = |page: &TiffPage<'_>| format!("{} {}", page.shape(), page.chunks.samples.dtype());
             let (other, first) = (what(page), what(first));
-            return Err(format!("page {z} has {other} pixels and page 0 {first}: they are no levels of a volume"));
+            return Err(format!("page {z} has {other} pixels and page 0 {first}; pages of a volume must be alike"));
         }
     }
     let pages: Vec<TiffPage<'s>> = pages.into_iter().map(|(_, page)| page).collect();
@@ -97,13 +98,13 @@ fn opened<'s>(source: &PictureSource<'s>, options: &OpenOptions, stack: Option<S
     Ok(Pages { pages, planes, channels, sizes: found.levels(page) })
 }
 
-/// Pages that are read together, the levels of a volume, or their channels; at least one.
+/// Pages that are read together: the levels of a volume, or their channels; at least one.
 #[derive(Debug)]
 pub(super) struct Pages<'s> {
     pages: Vec<TiffPage<'s>>,
-    /// The page of each plane, and the bytes from its pixels to those of the plane.
+    /// The page of each plane, and the bytes from the page's pixels to the plane's.
     planes: Vec<(usize, u64)>,
-    /// Planes of a level, whose samples are beside each other in a picture.
+    /// Planes of a level, whose samples are interleaved in a picture.
     channels: usize,
     /// Rows and columns of the page and of its smaller copies.
     sizes: Vec<(usize, usize)>,
@@ -131,7 +132,7 @@ impl RegionDecoder for Pages<'_> {
         (seen.height, seen.width)
     }
 
-    /// Those of a strip or tile, unless rows of strips are read in place.
+    /// The chunk of a strip or tile, unless rows of strips are read in place.
     fn chunk(&self) -> (usize, usize) {
         let (rows, columns) = self.tile();
         if self.tiles().is_none() && self.scratch_bytes() == 0 && columns == self.shape().width {
@@ -217,7 +218,7 @@ impl<'s> TiffPage<'s> {
     }
 }
 
-/// The warning about pages that are not read, if the first is read for want of a choice.
+/// The warning about pages that are not read, if the first page is read by default.
 pub(super) fn unread(source: &PictureSource<'_>, options: &OpenOptions) -> Option<String> {
     if options.page.is_some() || options.volume {
         return None;
@@ -238,7 +239,7 @@ pub(super) fn unread(source: &PictureSource<'_>, options: &OpenOptions) -> Optio
     Some(format!(" has {all} pages: page 0 is used; {others}{missing}"))
 }
 
-/// Number of pages of a file, if it is less than `most`, else any number from `most` on.
+/// Number of pages of a file, if it is less than `most`, otherwise any number from `most` on.
 pub(super) fn pages_up_to(source: &PictureSource<'_>, most: usize) -> Result<usize, String> {
     Ok(Directories::of(source, most)?.count())
 }
@@ -253,17 +254,17 @@ pub(super) fn levels_of_page(source: &PictureSource<'_>, page: usize) -> Result<
     Ok(Directories::of(source, page)?.levels(page))
 }
 
-/// Positions of the directories of pages, each followed by those of its smaller copies, by size.
+/// Positions of the directories of pages, each followed by the directories of its smaller copies, by size.
 pub(super) struct Directories {
     pages: Vec<Vec<PageDirectory>>,
-    /// Pages without a directory whose pixels follow those of the only one that has one, and the bytes of each.
+    /// Pages without a directory whose pixels follow those of the only directory, and the bytes of each.
     behind: (usize, u64),
 }
 
-/// The place of a page.
+/// The position of a page.
 struct PagePosition {
     directory: IfdPointer,
-    /// Bytes from the pixels of the directory to its own.
+    /// Bytes from the pixels of the directory to the pixels of the page.
     behind: u64,
 }
 
@@ -284,7 +285,7 @@ impl PageDirectory {
 }
 
 impl Directories {
-    /// The directories up to page `last`, if there are that many.
+    /// The directories up to page `last`, or fewer if the file has fewer.
     fn of(source: &PictureSource<'_>, last: usize) -> Result<Directories, String> {
         let mut file = Decoder::new(reader(source)).map_err(text)?.with_limits(limits());
         let mut next = file.ifd_pointer();
@@ -293,7 +294,7 @@ impl Directories {
         while let Some(pointer) = next.filter(|p| seen.insert(*p) && seen.len() <= MOST_PAGES) {
             let directory = match directory_of(&mut file, pointer) {
                 Ok(directory) => directory,
-                // An unreadable one counts, but those after it cannot be found.
+                // An unreadable directory counts, but those after it cannot be found.
                 Err(_) if !pages.is_empty() => {
                     pages.push(vec![PageDirectory { pointer, height: 0, width: 0 }]);
                     break;
@@ -321,7 +322,7 @@ impl Directories {
         }
         pages.iter_mut().for_each(|page| page[1..].sort_by_key(|copy| std::cmp::Reverse(copy.width)));
         let behind = match &pages[..] {
-            // The description is that of the first page.
+            // The description is in the first page.
             [only] if last > 0 && only.len() == 1 => stack::contiguous(source).ok().flatten(),
             _ => None,
         };
@@ -354,7 +355,7 @@ impl Directories {
     }
 }
 
-/// The page that is looked at: the first of a volume that is described, whose `page` is a time.
+/// The number of the page whose directory is read: the first of a described volume, whose `page` is a time.
 pub(super) fn directory_page(source: &PictureSource<'_>, options: &OpenOptions) -> usize {
     options.page.filter(|_| !(options.volume && stack::of_source(source).is_some())).unwrap_or(0)
 }
@@ -373,7 +374,7 @@ pub(super) fn describe(source: &PictureSource<'_>, options: &OpenOptions) -> Res
     })
 }
 
-/// The tags of a page as texts, without those that place its pixels.
+/// The tags of a page as texts, except those that locate its pixels.
 pub(super) fn tags(source: &PictureSource<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
     const PLACES: [Tag; 4] = [Tag::StripOffsets, Tag::StripByteCounts, Tag::TileOffsets, Tag::TileByteCounts];
     let page = directory_page(source, options);
@@ -381,7 +382,7 @@ pub(super) fn tags(source: &PictureSource<'_>, options: &OpenOptions) -> Result<
     let mut decoder = decoder_at(source, directory)?;
     let mut all = Vec::new();
     for found in decoder.tag_iter() {
-        // One that cannot be read does not hide the others.
+        // An unreadable tag does not hide the others.
         let Ok((tag, value)) = found else { continue };
         if !PLACES.contains(&tag) {
             all.push((tag_name(tag), written(&value)));
@@ -403,7 +404,7 @@ fn tag_name(tag: Tag) -> String {
     }
 }
 
-/// A value as a text.
+/// Formats a value as text.
 fn written(value: &Value) -> String {
     const MOST: usize = 64;
     match value {
@@ -426,8 +427,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// The orientation stored in a page; warns of what is not applied. Unreadable metadata
-/// counts as absent.
+/// The orientation stored in a page. Warns of metadata that is not applied. Unreadable metadata counts as absent.
 fn stored_orientation(decoder: &mut Decoder<TiffReader<'_>>) -> StoredOrientation {
     const MULTIPLIED: u16 = 1;
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
@@ -442,14 +442,14 @@ fn stored_orientation(decoder: &mut Decoder<TiffReader<'_>>) -> StoredOrientatio
 }
 
 impl<'s> TiffPage<'s> {
-    /// The checked description of pixels in a directory.
+    /// Reads and validates the description of the pixels in a directory.
     fn of(source: &PictureSource<'s>, directory: IfdPointer, options: &OpenOptions) -> Result<TiffPage<'s>, String> {
         let mut decoder = decoder_at(source, directory)?;
         let noted = stored_orientation(&mut decoder);
         let (w, h) = decoder.dimensions().map_err(text)?;
         let mut numbers = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).map_err(text);
         let mut first = |tag| Ok::<_, String>(numbers(tag)?.and_then(|all| all.first().copied()));
-        // All samples of a page have as many bits and the same format, or its directory is not read.
+        // All samples of a page must have the same number of bits and the same format.
         let (bits, format) = (first(Tag::BitsPerSample)?.unwrap_or(1), first(Tag::SampleFormat)?.unwrap_or(1));
         let count = first(Tag::SamplesPerPixel)?.unwrap_or(1);
         let compression = first(Tag::Compression)?.unwrap_or(CompressionMethod::None.to_u16());
@@ -458,7 +458,7 @@ impl<'s> TiffPage<'s> {
         let photometric = first(Tag::PhotometricInterpretation)?.and_then(PhotometricInterpretation::from_u16);
         let (columns, rows) = decoder.chunk_dimensions();
         let places = ChunkPositions::of(&mut decoder)?;
-        // A region allocates no more memory than it needs.
+        // A region allocates only its own memory.
         if options.region.is_none() {
             check_size(u64::from(h), u64::from(w), options)?;
             let most = self::most(source.size(), compression, u64::from(bits) * u64::from(count), u64::from(w));
@@ -477,7 +477,7 @@ impl<'s> TiffPage<'s> {
             (Some(PhotometricInterpretation::WhiteIsZero), _) => ColourEncoding::Inverted,
             (Some(PhotometricInterpretation::BlackIsZero | PhotometricInterpretation::TransparencyMask), _)
             | (Some(PhotometricInterpretation::RGBPalette), 1)
-            // Zeiss (LSM) calls two channels colours.
+            // Zeiss (LSM) declares two channels as colours.
             | (Some(PhotometricInterpretation::RGB), 2..) => ColourEncoding::Unchanged,
             (Some(PhotometricInterpretation::CMYK), 4..) if matches!(samples.dtype(), DType::U8 | DType::U16) => {
                 ColourEncoding::Inks
@@ -529,8 +529,7 @@ impl<'s> TiffPage<'s> {
     }
 }
 
-/// Maximum pixels of a TIFF file with these bits per pixel and this compression, in rows of
-/// `width`.
+/// Maximum pixels of a TIFF file with these bits per pixel and this compression, in rows of `width`.
 fn most(bytes: u64, compression: u16, bits: u64, width: u64) -> Option<u64> {
     const NONE: u16 = 1;
     const FAX4: u16 = 4;
@@ -550,11 +549,10 @@ fn most(bytes: u64, compression: u16, bits: u64, width: u64) -> Option<u64> {
         // Four bytes repeat one up to 128 KiB times, the longest block.
         ZSTD => 32768,
         NEW_JPEG => return Some(bytes.saturating_mul(jpeg::read::MOST)),
-        // A bit marks a row, of any width, as equal to the previous one; no scanner is wider than
-        // this.
+        // A bit marks a row, of any width, as equal to the previous one; no scanner is wider than this.
         FAX4 if width > 1 << 16 => return Some(0),
         FAX4 => return Some(bytes.saturating_mul(8).saturating_mul(width)),
-        // Unknown to the decoder.
+        // The decoder does not know it.
         _ => return None,
     };
     Some(bytes.saturating_mul(8 * expansion) / bits.max(1))

@@ -1,4 +1,4 @@
-//! Samples of TIFF files as pixels of the types that images have.
+//! Conversion of samples of TIFF files to pixel types.
 
 use half::f16;
 
@@ -11,9 +11,9 @@ pub(super) enum StoredSamples {
     Of(DType),
     /// 16-bit floats, converted to 32 bits.
     Half,
-    /// Unsigned integers of less bits than a pixel type has, scaled to its range.
+    /// Unsigned integers with fewer bits than a pixel type, scaled to its range.
     Packed(u16),
-    /// Indices of a colour table of less bits than a pixel type has, unchanged.
+    /// Indices of a colour table with fewer bits than a pixel type, unchanged.
     Indices(u16),
 }
 
@@ -21,7 +21,7 @@ impl StoredSamples {
     /// Samples of `bits` bits in a TIFF sample format.
     ///
     /// # Errors
-    /// A message, if images have no such pixels.
+    /// A message, if there is no such pixel type.
     pub(super) fn of(bits: u16, format: u16, are_indices: bool) -> Result<StoredSamples, String> {
         const INTEGERS: u16 = 2;
         const FLOATS: u16 = 3;
@@ -64,7 +64,7 @@ impl StoredSamples {
         matches!(self, StoredSamples::Of(_))
     }
 
-    /// Bytes of a stored sample; 1 of samples that do not fill theirs.
+    /// Bytes of a stored sample; 1 for samples of less than a byte.
     pub(super) fn size(self) -> usize {
         match self {
             StoredSamples::Of(dtype) => dtype.size(),
@@ -73,7 +73,7 @@ impl StoredSamples {
         }
     }
 
-    /// Bytes of a row of so many stored samples.
+    /// Bytes of a row of this many stored samples.
     pub(super) fn row(self, samples: usize) -> usize {
         match self {
             StoredSamples::Packed(bits) | StoredSamples::Indices(bits) => (usize::from(bits) * samples).div_ceil(8),
@@ -81,7 +81,7 @@ impl StoredSamples {
         }
     }
 
-    /// Appends a row of so many stored samples, in the type of the image's pixels.
+    /// Appends a row of this many stored samples, in the type of the image's pixels.
     pub(super) fn convert(self, row: &[u8], samples: usize, to: &mut Vec<u8>) {
         let (bits, top) = match self {
             StoredSamples::Of(_) => return to.extend_from_slice(row),
@@ -95,7 +95,7 @@ impl StoredSamples {
             StoredSamples::Indices(bits) => (usize::from(bits), (1 << bits) - 1),
         };
         let full = (1u32 << bits) - 1;
-        // 15 bits are in three bytes at most.
+        // 15 bits are in at most three bytes.
         let byte = |at: usize| row.get(at).map_or(0, |byte| u32::from(*byte));
         let sample = |i: usize| {
             let (at, bit) = (i * bits / 8, i * bits % 8);
@@ -110,11 +110,11 @@ impl StoredSamples {
     }
 }
 
-/// Colours of pixels that are stored otherwise than images have them.
+/// Colours of pixels that images represent differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColourEncoding {
     Unchanged,
-    /// Grey, of which 0 is white.
+    /// Grey in which 0 is white.
     Inverted,
     /// Cyan, magenta, yellow and black.
     Inks,
@@ -129,8 +129,8 @@ impl ColourEncoding {
     }
 }
 
-/// Exchanges black and white in the first sample of each pixel of a row; of signed integers the smallest and the largest
-/// value, of floats 0 and 1. A pixel has `pixel` bytes, of which the last one may lack some.
+/// Exchanges black and white in the first sample of each pixel of a row; for signed integers the smallest and the
+/// largest value, for floats 0 and 1. A pixel has `pixel` bytes; the last one may be incomplete.
 pub(crate) fn invert(row: &mut [u8], pixel: usize, dtype: DType) {
     let pixels = row.chunks_mut(pixel);
     match dtype {
@@ -144,8 +144,8 @@ pub(crate) fn invert(row: &mut [u8], pixel: usize, dtype: DType) {
     }
 }
 
-/// Makes red, green and blue of cyan, magenta, yellow and black, of 8 or 16 bits, and copies the other samples: from pixels of
-/// `stored` bytes to the first bytes of pixels of `pixel` bytes.
+/// Converts cyan, magenta, yellow and black, of 8 or 16 bits, to red, green and blue, and copies the other samples:
+/// from pixels of `stored` bytes to the first bytes of pixels of `pixel` bytes.
 pub(crate) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dtype: DType) {
     let lit = |ink: u32, black: u32, most: u32| ((most - ink) * (most - black) + most / 2) / most;
     let size = dtype.size();
@@ -164,8 +164,8 @@ pub(crate) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dt
     }
 }
 
-/// Makes luminance and differences from it, the first samples of each pixel of `pixel` bytes, red, green and blue (ITU-R
-/// BT.601, of the full range, as JPEG files have them).
+/// Converts luminance and differences, the first samples of each pixel of `pixel` bytes, to red, green and blue (ITU-R
+/// BT.601, full range, as in JPEG files).
 pub(crate) fn colour(row: &mut [u8], pixel: usize) {
     for [first, second, third] in row.chunks_mut(pixel).filter_map(|pixel| pixel.first_chunk_mut()) {
         let (y, blue, red) = (f32::from(*first), f32::from(*second) - 128.0, f32::from(*third) - 128.0);

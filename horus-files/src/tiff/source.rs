@@ -1,4 +1,4 @@
-//! TIFF files for their decoder: from any directory, as if it were the first.
+//! TIFF files for their decoder, which reads from any directory as if it were the first.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -10,23 +10,23 @@ use super::read::text;
 use crate::PictureSource;
 use crate::load::PositionedSource;
 
-/// Plain and large files of either byte order begin so.
+/// First bytes of plain and large files in either byte order.
 pub(crate) const MAGIC: [&[u8]; 4] = [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"];
 
-/// Length of the longest header of a TIFF file: that of a large one.
+/// Length of the longest header of a TIFF file: a large file's.
 const HEADER: usize = 16;
 
-/// A file with another first directory in its header: decoders start there. Otherwise they read all
-/// preceding directories, and cannot reach the smaller copies that a page refers to.
+/// A file with another first directory in its header: decoders start there. Otherwise they would read all preceding
+/// directories, and could not reach the smaller copies to which a page refers.
 ///
-/// A text that is longer than the file, or than texts are, reads as an empty one: the crate `tiff` prints a line for
-/// it, and allocates its length.
+/// A text that is longer than the file, or than `LONGEST`, reads as empty: the crate `tiff` would allocate its length
+/// and print a line.
 #[derive(Debug)]
 pub(super) struct RedirectedFile<'a> {
     source: PictureSource<'a>,
     file: PositionedSource<'a>,
     header: Vec<u8>,
-    /// The lengths of such texts, in the order of the file: first and last byte.
+    /// The positions of the lengths of such texts, in the order of the file: first and last byte.
     hidden: Vec<(u64, u64)>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> RedirectedFile<'a> {
         let (little, large) = (is_little(&header), is_large(&header));
         if let Some(IfdPointer(at)) = directory {
             let bytes = if little { at.to_le_bytes() } else { at.to_be_bytes() };
-            // A large file has 64 bits for it, any other 32.
+            // A large file has 64 bits for the offset, any other 32.
             let (from, bytes) = match (large, little) {
                 (true, _) => (8, &bytes[..]),
                 (false, true) => (4, &bytes[..4]),
@@ -60,7 +60,7 @@ impl<'a> RedirectedFile<'a> {
         named
     }
 
-    /// Hides texts of a directory that are too long. What cannot be read is left to the decoder.
+    /// Hides texts of a directory that are too long. The decoder reports what cannot be read.
     fn hide(&mut self, directory: IfdPointer) {
         const TEXT: u64 = 2;
         /// The limit of the crate `tiff`.
@@ -133,7 +133,7 @@ impl Seek for RedirectedFile<'_> {
     }
 }
 
-/// Reads an unchanged file: from its first directory.
+/// Reads an unchanged file from its first directory.
 pub(super) fn reader<'a>(source: &PictureSource<'a>) -> TiffReader<'a> {
     BufReader::new(RedirectedFile::naming(source, None))
 }
@@ -147,13 +147,13 @@ pub(super) fn decoder_at<'a>(
     Ok(Decoder::new(reader).map_err(text)?.with_limits(limits()))
 }
 
-/// Reads a directory, whose tags can be read then.
+/// Reads a directory, whose tags can be read afterwards.
 pub(super) fn directory_of(file: &mut Decoder<TiffReader<'_>>, at: IfdPointer) -> Result<Directory, TiffError> {
     file.inner().get_mut().hide(at);
     file.read_directory(at)
 }
 
-/// True if the samples of a page are indices of a colour table, one for each pixel.
+/// Returns `true` if the samples of a page are indices of a colour table, one for each pixel.
 pub(super) fn are_indices(page: &mut Decoder<TiffReader<'_>>) -> bool {
     let mut tag = |tag| page.find_tag_unsigned::<u16>(tag).ok().flatten();
     let table = PhotometricInterpretation::RGBPalette.to_u16();
@@ -171,7 +171,7 @@ pub(super) fn limits() -> Limits {
 mod tests {
     use crate::{FileInfo, OpenOptions, Picture};
 
-    /// A page of one pixel and a text whose length is `length`; in a large file or not.
+    /// A page of one pixel and a text of this length, in a large file or not.
     fn page(length: u64, large: bool, tag: u16) -> Vec<u8> {
         let entries = [(256u16, 1u64), (257, 1), (258, 8), (259, 1), (262, 1), (273, 0), (278, 1), (279, 1)];
         let number = |v: u64| if large { v.to_le_bytes().to_vec() } else { (v as u32).to_le_bytes().to_vec() };
@@ -193,7 +193,7 @@ mod tests {
         file
     }
 
-    /// In a process of its own, whose standard error stream stays empty: the crate `tiff` has a `dbg!` for texts of more
+    /// In its own process, whose standard error stream stays empty: the crate `tiff` has a `dbg!` for texts of more
     /// than 256 MiB.
     #[test]
     fn texts_that_are_too_long_are_passed_over_in_silence() {
@@ -210,7 +210,7 @@ mod tests {
             let lengths =
                 if large { vec![1 << 20, 1 << 30, 1 << 40, u64::MAX] } else { vec![1 << 20, 1 << 30, u32::MAX.into()] };
             for length in lengths {
-                // A description does not hide the pixel; nor does anything that is needed for it make a line.
+                // A description does not hide the pixel, and no necessary text prints a line.
                 let file = page(length, large, 270);
                 let read = Picture::read(&file, &OpenOptions::default()).unwrap();
                 assert_eq!(read.into_pixels().bytes(), b"I", "{length}");

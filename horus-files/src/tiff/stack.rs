@@ -1,8 +1,8 @@
-//! What the pages of a TIFF file are together, as its first page tells: planes of an image of several channels, levels and
-//! times. OME-XML (`ome.rs`), ImageJ, tifffile, MetaMorph (STK) and Zeiss (LSM) describe them.
+//! The image that the pages of a TIFF file form, as its first page describes it: planes of several channels, levels and
+//! times. OME-XML (`ome.rs`), ImageJ, tifffile, MetaMorph (STK) and Zeiss (LSM) write descriptions.
 //!
-//! ImageJ (of files beyond 4 GB), tifffile and MetaMorph write one directory for all planes, which follow each other in the file.
-//! A description is not trusted: it counts if the file has as many planes.
+//! ImageJ (in files beyond 4 GB), tifffile and MetaMorph write one directory for all planes, which are contiguous in
+//! the file. A description is not trusted: it counts if the file has as many planes.
 
 use std::fmt::Write;
 
@@ -15,9 +15,10 @@ use super::ome;
 use super::read;
 use super::source::{TiffReader, decoder_at};
 use crate::{OpenOptions, PictureSource, decode, exif, texts};
+use horus_base::error::Audience;
 use horus_base::lengths::{PixelSize, micrometres};
 
-/// Most planes of a file: enough for any, but a limit on false metadata.
+/// Maximum planes of a file: a limit on false metadata.
 pub(super) const MOST_PLANES: usize = 1 << 20;
 
 /// The author of a description.
@@ -46,21 +47,20 @@ impl DescriptionAuthor {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stack {
     pub(super) by: DescriptionAuthor,
-    /// Times, levels, and channels, of which a plane holds [`Stack::samples`].
+    /// Times, levels, and channels, of which a plane contains [`Stack::samples`].
     pub(super) times: usize,
     pub(super) levels: usize,
     pub(super) channels: usize,
     pub(super) samples: usize,
-    /// Names of channels, empty for those without.
+    /// Names of channels, empty for channels without one.
     pub(super) names: Vec<String>,
     pub(super) pixel: Option<PixelSize>,
-    /// The page of each plane, channels the fastest and times the slowest; `None` for one that is in
-    /// another file.
+    /// The page of each plane, channels the fastest and times the slowest; `None` for a plane in another file.
     pub(super) pages: Vec<Option<usize>>,
 }
 
-/// The position, channels the fastest and times the slowest, of the plane at a position in the order of `axes` (of `CZT`), the
-/// fastest first; there are `many` channels, levels and times.
+/// Converts the position of a plane in the order of `axes` (of `CZT`), the fastest first, to its position with channels
+/// the fastest and times the slowest. There are `many` channels, levels and times.
 pub(super) fn here(axes: &[char; 3], many: [usize; 3], position: usize) -> usize {
     let mut rest = position;
     let mut at = [0; 3];
@@ -72,7 +72,7 @@ pub(super) fn here(axes: &[char; 3], many: [usize; 3], position: usize) -> usize
     (at[2] * many[1] + at[1]) * many[0] + at[0]
 }
 
-/// An order of the axes, of which each occurs once.
+/// An order of the axes, each of which occurs once.
 pub(super) fn order(axes: impl Iterator<Item = char>) -> Option<[char; 3]> {
     let axes: [char; 3] = axes.collect::<Vec<_>>().try_into().ok()?;
     "CZT".chars().all(|axis| axes.contains(&axis)).then_some(axes)
@@ -82,7 +82,7 @@ impl Stack {
     /// Planes that are pages in this order of axes, the fastest first: `many` channels, levels and times.
     ///
     /// # Errors
-    /// A message, if they are too many.
+    /// A message, if there are too many.
     fn in_order(by: DescriptionAuthor, axes: [char; 3], many: [usize; 3], samples: usize) -> Result<Stack, String> {
         let planes = many.iter().try_fold(1usize, |n, m| n.checked_mul(*m)).filter(|n| *n <= MOST_PLANES);
         let name = by.name();
@@ -96,12 +96,13 @@ impl Stack {
     /// The pages of a time, channels the fastest.
     ///
     /// # Errors
-    /// A message: several times of which none is selected, no such time, planes in another file.
+    /// A message: several times of which none is selected, no such time, or planes in another file.
     pub(super) fn pages(&self, time: Option<usize>) -> Result<Vec<usize>, String> {
         let n = self.times;
         let time = match time {
             None if n > 1 => {
-                return Err(format!("it has {n} times, of which one is read as a volume: choose it (page)"));
+                let choice = Audience::now().select_wording("OpenOptions::page", "--page N", "page=N");
+                return Err(format!("it has {n} times, of which one is read as a volume: choose it by {choice}"));
             }
             Some(time) if time >= n => return Err(format!("time {time} requested, but it has {n} (times start at 0)")),
             time => time.unwrap_or(0),
@@ -116,7 +117,7 @@ impl Stack {
         self.pages.len()
     }
 
-    /// Its axes, for people.
+    /// Describes its axes, for people.
     pub(super) fn describe_axes(&self) -> String {
         let mut text = String::new();
         let mut add = |part: String| {
@@ -154,10 +155,10 @@ pub(super) fn described(source: &PictureSource<'_>) -> Option<Result<Stack, Stri
     found.or_else(|| metamorph(&mut page)).or_else(|| zeiss(&mut page))
 }
 
-/// The image that the pages of a TIFF file are together; `None` also if it has more pages than are described.
+/// The image that the pages of a TIFF file form; `None` also if it has more pages than are described.
 ///
 /// # Errors
-/// A message about a description that makes no sense, or names planes that the file does not have.
+/// A message about an invalid description, or one with planes that the file does not have.
 pub(super) fn of_source(source: &PictureSource<'_>) -> Option<Result<Stack, String>> {
     let stack = match described(source)? {
         Ok(stack) if stack.by == DescriptionAuthor::Ome => return Some(Ok(stack)),
@@ -176,11 +177,11 @@ pub(super) fn of_source(source: &PictureSource<'_>) -> Option<Result<Stack, Stri
     Some(Err(format!("its {name} description names {planes} planes, and the file has {has}{why}")))
 }
 
-/// The image whose pages are read together, according to the description of a TIFF file: as a volume, or, of one
-/// level and time, as its channels if no page is requested.
+/// The image whose pages are read together, according to the description of a TIFF file: as a volume or, for an image
+/// of one level and time, as its channels if no page is requested.
 ///
 /// # Errors
-/// A message, if a volume is requested and its metadata makes no sense.
+/// A message, if a volume is requested and its metadata is invalid.
 pub(super) fn stack_of_pages(source: &PictureSource<'_>, options: &OpenOptions) -> Result<Option<Stack>, String> {
     if options.volume {
         return of_source(source).transpose();
@@ -190,7 +191,8 @@ pub(super) fn stack_of_pages(source: &PictureSource<'_>, options: &OpenOptions) 
     Ok(found.and_then(Result::ok).filter(is_flat))
 }
 
-/// Names of the channels of an open file, read as so many, that are planes of their own; empty ones for those without.
+/// Names of the channels of an open file, read as this many, if they are planes of their own; empty for channels
+/// without a name.
 pub(super) fn names(source: &PictureSource<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
     let found = decode::guarded(|| stack_of_pages(source, options)).ok().flatten();
     let Some(Stack { samples: 1, channels, mut names, .. }) = found else { return Vec::new() };
@@ -202,11 +204,10 @@ pub(super) fn names(source: &PictureSource<'_>, options: &OpenOptions, read: usi
     if channels == 1 && names[0].is_empty() { Vec::new() } else { names }
 }
 
-/// The planes that follow each other behind the only directory of a file, and the bytes of each; `None` if no others are
-/// described.
+/// The contiguous planes after the only directory of a file, and the bytes of each; `None` if no others are described.
 ///
 /// # Errors
-/// The reason why the described ones do not.
+/// The reason why the described planes are not contiguous.
 pub(super) fn contiguous(source: &PictureSource<'_>) -> Result<Option<(usize, u64)>, String> {
     let Some(Ok(stack)) = described(source) else { return Ok(None) };
     if matches!(stack.by, DescriptionAuthor::Ome | DescriptionAuthor::Lsm) || stack.planes() == 1 {
@@ -256,7 +257,7 @@ impl PageSize {
     }
 }
 
-/// The description of ImageJ: lines of names and values.
+/// Parses the description of ImageJ: lines of names and values.
 fn imagej(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack, String>> {
     text.starts_with("ImageJ=").then(|| {
         let value = |name: &str| {
@@ -271,11 +272,11 @@ fn imagej(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack
         let (images, mut channels) = (extent("images")?, extent("channels")?);
         let (mut levels, times) = (extent("slices")?, extent("frames")?);
         let samples = PageSize::of(page).map_or(1, |sizes| sizes.samples);
-        // Samples of a pixel may be told as channels.
+        // Samples of a pixel may be described as channels.
         if channels == samples && images != channels.saturating_mul(levels).saturating_mul(times) {
             channels = 1;
         }
-        // A stack that has no other axes.
+        // A stack without other axes.
         if channels == 1 && levels == 1 && times == 1 {
             levels = images;
         }
@@ -287,7 +288,7 @@ fn imagej(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack
             format!("its ImageJ description has the order of axes {:?}", value("order").unwrap_or_default())
         })?;
         let mut stack = Stack::in_order(DescriptionAuthor::ImageJ, order, [channels, levels, times], samples)?;
-        // Without a unit, a resolution is that of TIFF: in inches it is for print.
+        // Without a unit, the resolution is TIFF's: in inches, it is a print's.
         const CENTIMETRE: u64 = 3;
         let unit = match value("unit") {
             None => (number(page, Tag::ResolutionUnit) == Some(CENTIMETRE)).then_some("cm"),
@@ -299,7 +300,7 @@ fn imagej(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack
             Ok(Some(Value::Rational(pixels, units))) => Some(f64::from(units) / f64::from(pixels)),
             _ => None,
         };
-        // One that is not told is 1.
+        // The default is 1.
         let spacing = match value("spacing").map(str::parse::<f64>) {
             Some(spacing) => spacing.ok().map(f64::abs),
             None => (levels > 1).then_some(1.0),
@@ -311,7 +312,8 @@ fn imagej(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack
     })
 }
 
-/// The description of tifffile: the shape of an array, as JSON with its axes, if they are known, or as a Python tuple.
+/// Parses the description of tifffile: the shape of an array, as JSON with its axes, if they are known, or as a Python
+/// tuple.
 fn shaped(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack, String>> {
     let told = text
         .strip_prefix("shape=")
@@ -321,7 +323,7 @@ fn shaped(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack
     let extents: Vec<usize> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
     let axes = text.split_once("\"axes\":").and_then(|(_, rest)| rest.split('"').nth(1)).unwrap_or_default();
     let PageSize { height, width, samples, planar } = PageSize::of(page)?;
-    // Programs that cut pictures out may leave the description of the whole.
+    // Programs that crop pictures may leave the description of the whole.
     let one = if planar { [samples, height, width] } else { [height, width, samples] };
     let one = if extents.ends_with(&one) { &one[..] } else { &[height, width] };
     let outer = extents.strip_suffix(one).filter(|_| samples == 1 || one.len() == 3)?;
@@ -347,7 +349,7 @@ fn shaped(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack
     Some(Stack::in_order(DescriptionAuthor::Tifffile, order, many, samples))
 }
 
-/// MetaMorph counts planes in a tag with numbers of each.
+/// Reads the tag of MetaMorph that counts planes and has numbers for each.
 fn metamorph(page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack, String>> {
     const UIC2: u16 = 33629;
     let planes = page.image_ifd().find_entry(Tag::Unknown(UIC2))?.count();
@@ -356,7 +358,7 @@ fn metamorph(page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack, String>
     Some(Stack::in_order(DescriptionAuthor::MetaMorph, ['C', 'Z', 'T'], [1, planes, 1], samples))
 }
 
-/// Zeiss gives extents, and the size of a voxel in metres.
+/// Reads the shape, and the size of a voxel in metres, of Zeiss.
 fn zeiss(page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack, String>> {
     const LSM: u16 = 34412;
     const MAGIC: [&[u8]; 2] = [b"LI\0\x03", b"LI\0\x04"];

@@ -1,6 +1,6 @@
-//! Tiles or strips of a TIFF file, written region by region: each is encoded by its thread.
+//! Tiles or strips of a TIFF file, written region by region: each thread encodes its own.
 //!
-//! The `tiff` crate encodes strips, from the first to the last; its compressors are used.
+//! The crate `tiff` encodes only strips, from the first to the last; its compressors are used.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -42,7 +42,7 @@ pub(super) struct TiffTiles {
     /// Offset of the first in the output.
     first: u64,
     written: Mutex<WrittenTiles>,
-    /// Tiles of which pixels are missing, by row and column.
+    /// Tiles with missing pixels, by row and column.
     pending: Mutex<HashMap<(usize, usize), PendingTile>>,
     pub(super) count: Count,
 }
@@ -54,7 +54,7 @@ struct WrittenTiles {
     end: u64,
 }
 
-/// The pixels of a tile or strip in all levels and channels, of which some are missing.
+/// The pixels of a tile or strip in all levels and channels; some are missing.
 #[derive(Debug)]
 struct PendingTile {
     pixels: Vec<u8>,
@@ -75,7 +75,7 @@ impl TiffTiles {
     /// The sides of TIFF tiles are multiples of this.
     pub(super) const STEP: usize = 16;
 
-    /// Tiles of `tile` rows and columns, else strips; of each level, or of each channel `apart`.
+    /// Tiles of `tile` rows and columns, otherwise strips; for each level or, with channels `apart`, for each channel.
     ///
     /// # Errors
     /// A message, if TIFF files do not support such tiles.
@@ -147,13 +147,13 @@ impl TiffTiles {
         self.pages() * self.down() * self.across()
     }
 
-    /// Sets the offset of the first: before anything is put.
+    /// Sets the offset of the first tile or strip; before anything is written.
     pub(super) fn begin(&mut self, first: u64) {
         self.first = first;
         self.written().end = first;
     }
 
-    /// The offset behind the last that was written.
+    /// The offset after the last one written.
     pub(super) fn end(&self) -> u64 {
         self.written().end
     }
@@ -182,8 +182,8 @@ impl TiffTiles {
         self.pages() as u64 * self.page_bytes()
     }
 
-    /// Encodes and writes the pixels of a region of all levels, without gaps. Tiles or strips of which it has a part wait for the
-    /// rest.
+    /// Encodes and writes the pixels of a region of all levels, without gaps. Partly written tiles or strips wait for
+    /// the rest.
     ///
     /// # Errors
     /// A message, if a tile or strip was written before, or writing fails.
@@ -221,7 +221,7 @@ impl TiffTiles {
         Region::new(top, left, self.rows.min(height - top), self.columns.min(width - left))
     }
 
-    /// Adds the pixels of a region to those of a tile or strip; returns all of them if none is missing now.
+    /// Adds the pixels of a region to a tile or strip; returns all its pixels if none is missing any more.
     fn gather(&self, at: (usize, usize), region: Region, pixels: &[u8]) -> Result<Option<Vec<u8>>, String> {
         let (cell, pixel) = (self.cell(at), pixel_bytes(self.shape, self.dtype));
         let (top, bottom) = (cell.top.max(region.top), cell.bottom().min(region.bottom()));
@@ -278,7 +278,7 @@ impl TiffTiles {
         Ok(())
     }
 
-    /// Fails unless a region, which lies inside, consists of whole tiles or strips.
+    /// Fails unless a region inside the picture consists of whole tiles or strips.
     pub(super) fn is_whole(&self, region: Region) -> Result<(), String> {
         let ends = |at: usize, step: usize, end: usize| at.is_multiple_of(step) || at == end;
         let begins = region.top.is_multiple_of(self.rows) && region.left.is_multiple_of(self.columns);
@@ -338,9 +338,8 @@ impl TiffTiles {
         Ok(())
     }
 
-    /// Copies tiles and strips, which were put in any order, from the file that they were written to, to offset `at` and the
-    /// following of another: in the order in which [`TiffFile::write`](super::file::TiffFile::write) puts them. Returns the
-    /// offset behind them.
+    /// Copies tiles and strips, which were written in any order, from their file to another, at offset `at` and
+    /// following, in the order of [`TiffFile::write`](super::file::TiffFile::write). Returns the offset after them.
     ///
     /// # Errors
     /// A message, if reading or writing fails.
@@ -370,7 +369,7 @@ impl TiffTiles {
         Ok(())
     }
 
-    /// The directory of a page; offsets are `big` in large files. `more` are entries beside those of its pixels.
+    /// The directory of a page; offsets are `big` in large files. `more` are entries besides those of its pixels.
     pub(super) fn page(&self, page: usize, big: bool, more: Vec<DirectoryEntry>) -> Vec<DirectoryEntry> {
         let chunks = self.down() * self.across();
         let written = self.written();
@@ -387,7 +386,7 @@ impl TiffTiles {
             1 if more.iter().any(DirectoryEntry::is_colours) => (PhotometricInterpretation::RGBPalette, 0),
             _ => (PhotometricInterpretation::BlackIsZero, channels - 1),
         };
-        // Sizes fit, as the format was checked.
+        // Sizes fit, because the format was checked.
         let side = |tag: Tag, n: usize| DirectoryEntry::long(tag.to_u16(), n as u32);
         let one = |tag: Tag, value: u16| DirectoryEntry::short(tag.to_u16(), [value]);
         let (offsets, counts) = if self.tiled {

@@ -84,7 +84,7 @@ fn pages_are_channels_levels_and_times() {
         if times > 1 {
             let told = Picture::open(&path, &volume(None)).unwrap_err().to_string();
             assert!(
-                told.contains("it has 2 times, of which one is read as a volume: choose it (page)"),
+                told.contains("it has 2 times, of which one is read as a volume: choose it by OpenOptions::page"),
                 "{name}: {told}"
             );
         }

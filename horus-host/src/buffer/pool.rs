@@ -7,9 +7,9 @@ use super::{ALIGN, BufferBlock, BufferStorage, HostBuffer, HostMemory, WORD, wor
 use crate::pages::return_large_blocks;
 use horus_base::error::{DeviceError, MemoryBound};
 
-/// Keeps freed buffers for reuse, so that a fresh image causes no page faults. Kept and used memory
-/// together stay within three quarters of the limit of bytes in use, unless used memory alone
-/// exceeds that: the process needs memory for more than images.
+/// A pool of host memory. It caches freed buffers, so that a fresh image causes no page faults. Cached and used memory
+/// together stay within three quarters of the limit of bytes in use, unless used memory alone exceeds that: the process
+/// uses memory for more than images.
 #[derive(Debug)]
 pub struct Pool {
     free: Mutex<Free>,
@@ -28,12 +28,12 @@ struct Free {
     used: usize,
     /// Bytes of the pool's own blocks in use.
     out: usize,
-    /// Peak of these.
+    /// Peak of `out`.
     peak: usize,
 }
 
 impl Free {
-    /// Releases blocks, the oldest first, until they and `more` bytes take at most `most`.
+    /// Releases cached blocks, the oldest first, until the remaining ones and `more` bytes take at most `most`.
     fn trim(&mut self, most: usize, more: usize) -> Vec<Vec<u64>> {
         let mut dropped = Vec::new();
         while !self.blocks.is_empty() && self.bytes.saturating_add(more) > most {
@@ -46,19 +46,18 @@ impl Free {
 }
 
 impl Pool {
-    /// A pool that keeps at most `limit` bytes of freed memory.
+    /// A pool that caches at most `limit` bytes of freed memory.
     pub fn new(limit: usize) -> Arc<Pool> {
         Pool::bounded(limit, usize::MAX)
     }
 
-    /// A pool that keeps at most `limit` bytes of freed memory and allocates at most `most`.
+    /// A pool that caches at most `limit` bytes of freed memory and allocates at most `most`.
     pub fn bounded(limit: usize, most: usize) -> Arc<Pool> {
         let (most, by_default) = (AtomicUsize::new(most), AtomicBool::new(false));
         Arc::new(Pool { free: Mutex::default(), limit: limit.min(most.load(Ordering::Relaxed)), most, by_default })
     }
 
-    /// Lowers the limit of bytes in use to `most`, in addition to the limit that the pool was
-    /// created with.
+    /// Lowers the limit of bytes in use to `most`, in addition to the limit given at creation.
     pub fn bound(&self, most: usize) {
         if most == usize::MAX {
             return;
@@ -70,7 +69,7 @@ impl Pool {
         self.most.fetch_min(most, Ordering::Relaxed);
     }
 
-    /// Limits the bytes in use if no limit is set.
+    /// Limits the bytes in use, unless a limit is set.
     pub fn bound_by_default(&self, most: usize) {
         let unbounded = self.most.compare_exchange(usize::MAX, most, Ordering::Relaxed, Ordering::Relaxed);
         if unbounded.is_ok() {
@@ -93,7 +92,7 @@ impl Pool {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Counts memory allocated elsewhere, for the lifetime of the result.
+    /// Counts memory allocated elsewhere for the lifetime of the result.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it.
@@ -102,7 +101,7 @@ impl Pool {
         Ok(Reserved { pool: Arc::clone(self), bytes })
     }
 
-    /// Bytes kept for reuse.
+    /// Bytes of freed memory that the pool caches.
     pub fn cached_bytes(&self) -> usize {
         self.free().bytes
     }
@@ -113,7 +112,7 @@ impl Pool {
         (free.out, free.peak)
     }
 
-    /// Returns memory kept for reuse to the system.
+    /// Returns cached memory to the system.
     pub fn trim(&self) {
         let dropped = self.free().trim(0, 0);
         drop(dropped);
@@ -127,8 +126,8 @@ impl Pool {
         self.take(bytes, true)
     }
 
-    /// [`Pool::try_allocate`] for memory that must not be refused, such as messages between ranks:
-    /// counted, but not subject to the bound.
+    /// [`Pool::try_allocate`] without the pool's bound, for memory that must not be refused, such as messages between
+    /// ranks. The bytes are counted.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
@@ -136,7 +135,7 @@ impl Pool {
         self.take(bytes, false)
     }
 
-    /// A buffer, which the bound may refuse if `bounded`.
+    /// Allocates a buffer; with `bounded`, the pool's bound may refuse it.
     fn take(self: &Arc<Pool>, bytes: usize, bounded: bool) -> Result<HostBuffer, DeviceError> {
         let words = words(bytes);
         let counted = super::block_bytes(bytes);
@@ -148,7 +147,7 @@ impl Pool {
                 free.bytes -= block.len() * WORD;
                 block
             });
-            // An impossible size is refused below, and subtracted again.
+            // An impossible size is refused below and subtracted again.
             free.out = free.out.wrapping_add(recycled.as_ref().map_or(words, Vec::len).wrapping_mul(WORD));
             let out = free.out;
             free.peak = free.peak.max(out);
@@ -166,8 +165,7 @@ impl Pool {
         Ok(HostBuffer::over(block, bytes, Some((Arc::clone(self), counted))))
     }
 
-    /// A buffer over the first `bytes` bytes of foreign memory, which count against the bound like
-    /// the pool's own.
+    /// A buffer over the first `bytes` bytes of foreign memory. They count against the bound like the pool's own.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it;
@@ -201,7 +199,7 @@ impl Pool {
         free
     }
 
-    /// Limit of bytes in use or kept, unless more are in use.
+    /// Limit of bytes in use or cached, unless more are in use.
     fn cache_limit(&self) -> usize {
         let most = self.most.load(Ordering::Relaxed);
         most - most / 4
@@ -240,7 +238,7 @@ impl Pool {
         free.out -= size;
         let room = self.cache_limit().saturating_sub(free.out).min(self.limit);
         if size > room {
-            return; // the limit of kept memory is reached
+            return; // the cache is full
         }
         let dropped = free.trim(room, size);
         free.bytes += size;

@@ -1,9 +1,8 @@
 //! Agreement: before ranks communicate, they check that they make the same call.
 //!
-//! A program that branches on its rank may record different operations on different ranks; the
-//! ranks would then wait for messages that are never sent. So every evaluation, every file and the
-//! end of the program begin with an exchange of one digest of the call per rank. If the digests
-//! differ, all ranks stop, and rank 0 names the first difference.
+//! A program that branches on its rank may record different operations on different ranks, which would then wait for
+//! messages that are never sent. So every evaluation, every file and the end of the program begin with an exchange of
+//! one digest per rank. If the digests differ, all ranks stop, and rank 0 names the first difference.
 
 use std::hash::{Hash, Hasher as _};
 
@@ -42,8 +41,7 @@ pub fn claim(text: &str, parameters: &impl Hash) -> Claim {
     Claim { digest: d.finish(), text: text.to_owned() }
 }
 
-/// Checks that the digests of all ranks are equal; otherwise rank 0 compares `claims`, of which
-/// `digest` is the digest.
+/// Checks that the digests of all ranks are equal; otherwise rank 0 compares `claims`, the content of `digest`.
 pub fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() -> Vec<Claim>) -> Result<()> {
     let met = || -> Result<(), CommError> {
         let digests = comm.gather(digest)?;
@@ -55,7 +53,7 @@ pub fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() -> Vec<
     met().map_err(|e| e.during(comm.rank(), "synchronizing with the other ranks"))
 }
 
-/// Rank 0 compares its claims with those of the first rank that differs from it, and stops all ranks.
+/// Rank 0 compares its claims with the claims of the first rank that differs from it, and stops all ranks.
 fn report_difference(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
     let short = |claim: &Claim| Claim { text: claim.text.chars().take(LONGEST).collect(), digest: claim.digest };
     match share(comm, other, || claims.iter().map(short).collect::<Vec<Claim>>()) {

@@ -1,24 +1,23 @@
-//! Turns: the order of communication among sessions that share a rank's communicator.
+//! The order of communication among sessions that share a rank's communicator.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type WaitForSession = Arc<dyn Fn() + Send + Sync>;
 
-/// The session of this rank that may be evaluating on its own thread. All ranks make the same calls
-/// in the same order, so the next session to communicate waits for it: only one thread of a rank
-/// communicates at a time.
+/// The session of this rank that may be evaluating on its own thread. The next session to communicate waits for it. So
+/// only one thread of a rank communicates at a time, and all ranks make the same calls in the same order.
 #[derive(Default)]
 pub struct CommunicationOrder(Mutex<Option<(usize, WaitForSession)>>);
 
 impl CommunicationOrder {
-    /// No session has the turn.
+    /// An order that no session has claimed.
     pub const fn new() -> CommunicationOrder {
         CommunicationOrder(Mutex::new(None))
     }
 
-    /// Session `who` evaluates on its own thread from now on, after all others have finished;
-    /// `settle` waits for it.
+    /// Declares that session `who` evaluates on its own thread from now on, after all others have finished; `settle`
+    /// waits for it.
     pub fn claim(&self, who: usize, settle: impl Fn() + Send + Sync + 'static) {
         self.wait_for_others(who);
         *self.lock() = Some((who, Arc::new(settle)));
@@ -26,7 +25,7 @@ impl CommunicationOrder {
 
     /// Waits for work started by sessions other than `who`.
     pub fn wait_for_others(&self, who: usize) {
-        // The other session keeps the turn: it may start new work before this one does.
+        // The other session keeps its claim: it may start new work before this one does.
         let other = self.lock().as_ref().filter(|(id, _)| *id != who).map(|(_, settle)| Arc::clone(settle));
         if let Some(settle) = other {
             settle();

@@ -1,10 +1,10 @@
-//! Some of the ranks of a communicator.
+//! A communicator of some of the ranks.
 
 use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::{CommError, CommunicationOrder, Communicator, Parcel, PendingExchange};
 
-/// The first ranks of a communicator, for work that the others take no part in. Its collective calls are made of messages
+/// The first ranks of a communicator, for work in which the others take no part. Its collective calls use messages
 /// between these ranks.
 pub struct FirstRanks<'a> {
     comm: &'a dyn Communicator,
@@ -12,12 +12,12 @@ pub struct FirstRanks<'a> {
 }
 
 impl<'a> FirstRanks<'a> {
-    /// The first `size` ranks, at least one; on one of them.
+    /// The first `size` ranks, at least one. Called on one of them.
     pub fn new(comm: &'a dyn Communicator, size: usize) -> FirstRanks<'a> {
         FirstRanks { comm, size: size.clamp(1, comm.size()) }
     }
 
-    /// Sends bytes of rank `root` to the others, which know their number.
+    /// Sends bytes of rank `root` to the others, which know the length.
     fn broadcast_bytes(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
         if bytes.is_empty() {
             return Ok(());
@@ -31,7 +31,7 @@ impl<'a> FirstRanks<'a> {
         }
     }
 
-    /// The words of all ranks, by rank, on rank 0.
+    /// Gathers the words of all ranks, by rank, on rank 0.
     fn gather_words(&self, words: &[u64]) -> Result<Vec<Vec<u64>>, CommError> {
         if words.is_empty() {
             return Ok(vec![Vec::new(); self.size]);
@@ -47,7 +47,7 @@ impl<'a> FirstRanks<'a> {
         Ok(all)
     }
 
-    /// Gives the words of rank 0 to all ranks.
+    /// Sends the words of rank 0 to all ranks.
     fn broadcast_words(&self, mut words: Vec<u64>) -> Result<Vec<u64>, CommError> {
         self.broadcast_bytes(0, cast_slice_mut(&mut words))?;
         Ok(words)

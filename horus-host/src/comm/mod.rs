@@ -1,4 +1,4 @@
-//! Communication between ranks, used by the executor for the planner's transfers.
+//! Communication between ranks: the executor uses it for the planner's transfers.
 
 pub mod agree;
 mod communication_order;
@@ -15,13 +15,13 @@ pub use first_ranks::FirstRanks;
 pub use horus_base::error::CommError;
 pub use on_node::OnNode;
 
-/// A message and its peer: the receiving or sending rank.
+/// A message and its peer, the receiving or sending rank.
 pub type Parcel = (usize, HostBuffer);
 
 /// An exchange in progress; see [`Communicator::begin`].
 pub trait PendingExchange {
-    /// Waits until all messages are sent and received; returns those received, in the order in
-    /// which they were requested.
+    /// Waits until all messages are sent and received. Returns the received ones in the order in which they were
+    /// requested.
     ///
     /// # Errors
     /// If another rank failed or left.
@@ -37,8 +37,7 @@ impl PendingExchange for CompletedExchange {
     }
 }
 
-/// The ranks of one program. Every call is collective: all ranks make the same calls in the same
-/// order.
+/// The ranks of one program. Every call is collective: all ranks make the same calls in the same order.
 pub trait Communicator: Send + Sync {
     /// This rank, `0..size`.
     fn rank(&self) -> usize;
@@ -46,8 +45,8 @@ pub trait Communicator: Send + Sync {
     /// Number of ranks.
     fn size(&self) -> usize;
 
-    /// The local rank: this rank's index among those of its node, `0..local_size`, which selects
-    /// its GPU. By default all ranks are on one node.
+    /// This rank's index among the ranks of its node, `0..local_size`, which selects its GPU. By default all ranks are
+    /// on one node.
     fn local_rank(&self) -> usize {
         self.rank()
     }
@@ -62,33 +61,32 @@ pub trait Communicator: Send + Sync {
         0
     }
 
-    /// Number of ranks that share this rank's cores, including itself: those of its node, unless
-    /// the launcher binds each to its own cores.
+    /// Number of ranks that share this rank's cores, including itself: the ranks of its node, unless the launcher binds
+    /// each to its own cores.
     fn sharers(&self) -> usize {
         self.local_size()
     }
 
-    /// Serialises the threads of this rank that communicate, if the communicator can be used from
-    /// any thread, one at a time: evaluations then run concurrently with the program
-    /// (`Session::start`). `None`, the default, restricts communication to one thread;
-    /// `Session::start` then evaluates inside the call. All communicators on the same ranks return
-    /// the same.
+    /// Serialises the threads of this rank that communicate, if any thread can use the communicator, one at a time.
+    /// Evaluations then run concurrently with the program (`Session::start`). `None`, the default, restricts
+    /// communication to one thread: `Session::start` evaluates inside the call. All communicators on the same ranks
+    /// return the same.
     fn communication_order(&self) -> Option<&CommunicationOrder> {
         None
     }
 
-    /// Sends one message to each rank in `sends` and receives one from each in `receives`; returns
-    /// when all are complete. A rank appears at most once in each list, and never this rank itself.
-    /// Messages are not empty, and a receive buffer has exactly the length of the message sent.
+    /// Sends one message to each rank in `sends` and receives one from each in `receives`; returns when all are
+    /// complete. A rank appears at most once in each list; this rank never appears. Messages are not empty, and a
+    /// receive buffer has exactly the length of the message.
     ///
     /// # Errors
     /// If another rank failed or left.
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError>;
 
-    /// Starts a non-blocking exchange, otherwise like [`Communicator::exchange`]; `receives` are
-    /// buffers of the lengths sent. Other calls may be made before [`PendingExchange::finish`]. Messages
-    /// between two ranks are matched in the order in which their exchanges were started; a started
-    /// exchange matches a blocking one. The default implementation is blocking.
+    /// Starts a non-blocking exchange, otherwise like [`Communicator::exchange`]; `receives` are buffers with the
+    /// lengths of the messages. Other calls may be made before [`PendingExchange::finish`]. Messages between two ranks
+    /// match in the order in which their exchanges were started; a started exchange matches a blocking one. The default
+    /// implementation blocks.
     ///
     /// # Errors
     /// If another rank failed or left.
@@ -99,15 +97,13 @@ pub trait Communicator: Send + Sync {
         Ok(Box::new(CompletedExchange(receives)))
     }
 
-    /// Copies the root's bytes to every rank; lengths may differ before the call and are equal
-    /// afterwards.
+    /// Copies the root's bytes to every rank. Lengths may differ before the call and are equal afterwards.
     ///
     /// # Errors
     /// If another rank failed or left.
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError>;
 
-    /// Replaces `values` on every rank by their sum over ranks, added in rank order (an allreduce
-    /// of fixed order).
+    /// Replaces `values` on every rank by their sum over all ranks, added in rank order (an allreduce of fixed order).
     ///
     /// # Errors
     /// If another rank failed or left.
@@ -150,10 +146,10 @@ impl Communicator for SingleRankComm {
     fn abort(&self, _message: &str) {}
 }
 
-/// The value that `make` returns on rank `root`, which alone calls it, on every rank.
+/// Calls `make` on rank `root` only, and returns its value on every rank.
 ///
 /// # Errors
-/// On all ranks if the value cannot be sent. If another rank failed or left, or `root` sent what is no such value.
+/// On all ranks if the value cannot be sent; if another rank failed or left; if `root` sent no such value.
 pub fn share<T>(comm: &dyn Communicator, root: usize, make: impl FnOnce() -> T) -> Result<T, CommError>
 where
     T: Serialize + DeserializeOwned,
@@ -177,7 +173,8 @@ pub fn share_all<T: Serialize + DeserializeOwned>(comm: &dyn Communicator, mine:
     all.iter().enumerate().map(|(rank, bytes)| decoded(rank, bytes)).collect()
 }
 
-/// A value as a message, or the reason why it is none: others wait for either. The first byte of a value is 0.
+/// Encodes a value as a message, or the reason why it cannot be encoded: other ranks wait for either. The first byte of
+/// a value is 0.
 fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
     let failed = |e: postcard::Error| postcard::to_allocvec(&Err::<&T, _>(e.to_string())).unwrap_or_default();
     postcard::to_allocvec(&Ok::<_, String>(value)).unwrap_or_else(failed)
@@ -207,7 +204,7 @@ pub fn gather_bytes(comm: &dyn Communicator, mine: &[u8]) -> Result<Option<Vec<V
     Ok(Some(all))
 }
 
-/// Runs `work`, for which other ranks may wait; a panic aborts them.
+/// Runs `work`, for which other ranks may wait. A panic aborts them.
 pub fn guarded<R>(comm: &dyn Communicator, what: &str, work: impl FnOnce() -> R) -> R {
     struct Guard<'a>(&'a dyn Communicator, &'a str);
     impl Drop for Guard<'_> {
@@ -242,7 +239,7 @@ mod tests {
         assert!(told.iter().all(|told| *told == [vec![], vec![1], vec![2, 2]]), "{told:?}");
     }
 
-    /// Of no length that is known before: not a message.
+    /// A value whose length is not known in advance: it cannot be a message.
     #[derive(Debug, serde::Deserialize)]
     struct Endless;
 

@@ -1,11 +1,11 @@
-//! The place of a rank: its node, and the ranks that share its node and its cores.
+//! The position of a rank: its node, and the ranks that share its node and its cores.
 
-/// The place of a rank among all.
+/// The position of a rank among all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnNode {
     /// Index of the node; nodes are numbered in the order of their first ranks.
     pub node: usize,
-    /// Index of the rank among those of its node.
+    /// Index of the rank among the ranks of its node.
     pub local_rank: usize,
     /// Number of ranks on its node.
     pub local_size: usize,
@@ -14,8 +14,8 @@ pub struct OnNode {
 }
 
 impl OnNode {
-    /// The place of `rank`, where `nodes` are the first rank on the node of each rank, and `cores`
-    /// a number for the cores of each rank that only the same cores have.
+    /// The position of `rank`. `nodes` are the first ranks on the nodes of all ranks; `cores` are numbers that are
+    /// equal for equal sets of cores.
     pub fn of(rank: usize, nodes: &[u64], cores: &[u64]) -> OnNode {
         let here = |other: &usize| nodes[*other] == nodes[rank];
         let mut firsts = nodes.to_vec();
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn ranks_are_counted_on_their_nodes() {
-        // Two nodes, whose ranks take turns; those of the first are bound to cores.
+        // Two nodes with alternating ranks; the ranks of the first are bound to cores.
         let (nodes, cores) = ([0, 1, 0, 1, 1], [7, 5, 8, 5, 5]);
         let at = |rank| OnNode::of(rank, &nodes, &cores);
         assert_eq!(at(2), OnNode { node: 0, local_rank: 1, local_size: 2, sharers: 1 });

@@ -17,7 +17,7 @@ pub struct ThreadComm {
 struct ThreadGroup {
     size: usize,
     state: Mutex<ThreadGroupState>,
-    /// Wakes a rank, by receiver: a message has arrived, or the group is coming apart.
+    /// Wakes a rank, by receiver: a message has arrived, or a rank has left or failed.
     arrived: Vec<Condvar>,
 }
 
@@ -42,8 +42,7 @@ struct ThreadGroupState {
     aborted: Option<String>,
 }
 
-/// Messages from one rank to another, numbered in the order sent, which is also the order of
-/// receipt.
+/// Messages from one rank to another, numbered in the order in which they are sent and received.
 #[derive(Debug, Default)]
 struct Mail {
     messages: BTreeMap<u64, Vec<u8>>,
@@ -51,7 +50,7 @@ struct Mail {
     asked: u64,
 }
 
-/// Marks a rank as gone when its thread ends, in whatever way.
+/// Marks a rank as gone when its thread ends, for any reason.
 struct DepartureGuard(ThreadComm);
 
 impl Drop for DepartureGuard {
@@ -66,8 +65,8 @@ impl Drop for DepartureGuard {
 }
 
 impl ThreadComm {
-    /// Runs `program` on `ranks` ranks, each in its own thread, the first in the calling one, and
-    /// returns their results in rank order.
+    /// Runs `program` on `ranks` ranks, each in its own thread, the first in the calling thread. Returns their results
+    /// in rank order.
     ///
     /// # Panics
     /// If the program panics on a rank (the other ranks then fail with an error and do not hang).
@@ -87,8 +86,8 @@ impl ThreadComm {
         })
     }
 
-    /// All ranks of a group, for threads started by the caller. A rank that fails aborts the
-    /// others; leaving is not tracked.
+    /// All ranks of a group, for threads started by the caller. A failing rank aborts the others; leaving is not
+    /// tracked.
     pub fn group(ranks: usize) -> Vec<ThreadComm> {
         let shared = ThreadGroup::of(ranks);
         (0..shared.size).map(|rank| ThreadComm { rank, shared: Arc::clone(&shared), turns: Arc::default() }).collect()

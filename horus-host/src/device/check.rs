@@ -1,10 +1,9 @@
-//! Validation of launches and copies: buffers, rows and types of a launch match the assumptions of
-//! the kernel, and copied bytes lie inside their block.
+//! Validation of launches and copies. Buffers, rows and types of a launch match the assumptions of the kernel; copied
+//! bytes are inside their block.
 //!
-//! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU
-//! alike. A [`Launch`] is public, so every device checks its claims here, once, and trusts them
-//! afterwards. No launch can make the check itself overflow.
-// Long, as it holds the checks of all kernels.
+//! Kernels on CPU and GPU read and write addresses that follow from the geometry. A [`Launch`] is public, so every
+//! device checks it here, once, and trusts it afterwards. No launch can make the check itself overflow.
+// Long, because it contains the checks of all kernels.
 
 use std::ops::Range;
 
@@ -19,8 +18,7 @@ use horus_plan::ops::Whole;
 use horus_plan::ops::geometric::Affine;
 use horus_plan::ops::neighbourhood::OrderFilter;
 
-/// Maximum distance of a row, column or plane: sums of a few such numbers do not overflow, and no
-/// memory holds as many.
+/// Maximum distance of a row, column or plane. Sums of a few such numbers do not overflow, and no memory is as large.
 const FAR: usize = 1 << 40;
 /// Maximum reach of a filter; kernels count columns of a tile in 32 bits.
 const REACH: usize = 1 << 30;
@@ -118,7 +116,7 @@ fn fits(
     inputs.iter().enumerate().try_for_each(|(i, input)| rows_are_held(kernel, i, &input.geometry, output, rows))
 }
 
-/// Fails unless input `i` holds every row read for output rows `rows`.
+/// Fails unless input `i` has every row that output rows `rows` read.
 fn rows_are_held(kernel: &Kernel, i: usize, input: &Geometry, output: &Geometry, rows: Window) -> Result<(), String> {
     let Geometry { shape, window, .. } = *input;
     let need = kernel.footprint(i, rows, output.shape, shape);
@@ -151,7 +149,7 @@ fn near(window: Window) -> Result<(), ()> {
 fn check_capacity(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     let Geometry { shape, dtype, window } = *geometry;
     let extents = [shape.depth, shape.height, shape.width, shape.channels, shape.samples];
-    // Checks the whole image as well as the part: both sizes are computed later.
+    // Checks the whole image and the part: both sizes are computed later.
     let size = |rows: usize| {
         let rest = [shape.width, shape.samples, shape.depth, shape.channels].map(|n| n.max(1));
         rest.iter()
@@ -177,7 +175,7 @@ const fn extent(geometry: &Geometry) -> ImageExtent {
     (geometry.shape, geometry.dtype)
 }
 
-/// Fails unless an operation fits its images and whole images are present where it needs them.
+/// Fails unless an operation fits its images, and images are whole where it requires that.
 fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     let extents: Vec<ImageExtent> = inputs.iter().map(|i| extent(&i.geometry)).collect();
     operation.check(&extents, extent(output))?;
@@ -198,7 +196,8 @@ fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows:
     }
 }
 
-/// The geometry of each result of an expression: of one sample, if it makes the samples of pixels.
+/// The geometry of each result of an expression. If the expression makes the samples of pixels, a result has one
+/// sample.
 fn woven(map: &MapKernel, output: &Geometry) -> Result<Geometry, String> {
     if !map.woven {
         return Ok(*output);
@@ -207,7 +206,7 @@ fn woven(map: &MapKernel, output: &Geometry) -> Result<Geometry, String> {
     if results != output.shape.samples {
         return Err(format!("{results} samples of {}", output.shape));
     }
-    // Every value exists if the first of them does, as its check goes through all.
+    // The check of the first value covers all values.
     checked_result(map)?;
     if map.results().any(|v| map.type_of(v) != output.dtype) {
         return Err(format!("a sample that is not {}", output.dtype));
@@ -215,13 +214,13 @@ fn woven(map: &MapKernel, output: &Geometry) -> Result<Geometry, String> {
     Ok(Geometry { shape: Shape { samples: 1, ..output.shape }, ..*output })
 }
 
-/// Fails unless a per-pixel expression matches the types and extents of its operands.
+/// Fails unless a per-pixel expression matches the types and shapes of its operands.
 fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     types(k, inputs, output)?;
     extents(k, inputs, output)
 }
 
-/// Fails unless every value of the kernel has the type that it is read as.
+/// Fails unless every value of the kernel has the type with which it is read.
 fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     for chain in &k.chains {
         if !chain.additional_results.is_empty() || chain.woven {
@@ -336,7 +335,7 @@ fn checked_result(map: &MapKernel) -> Result<DType, String> {
     map.result.map(|r| value(r, &results)).transpose()?.ok_or_else(|| "the kernel has no result".into())
 }
 
-/// Fails unless the inputs have the extent of the output, as far as the kernel relies on it.
+/// Fails unless the inputs have the shape of the output, as far as the kernel relies on it.
 fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     k.chains.iter().try_for_each(|c| extents(c, inputs, output))?;
     let read = k.stages.iter().map(|s| (s.source, None)).chain(k.leaves.iter().map(|l| (k.image(l), Some(&l.op))));
@@ -365,7 +364,7 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
     Ok(())
 }
 
-/// Fails unless all positions of a map fit 64 bits, with room for the pixels around them.
+/// Fails unless all positions of a map, and the pixels around them, fit 64 bits.
 fn in_range(map: &Affine, out: Shape) -> Result<(), String> {
     let far = |per_x: i64, per_y: i64, first: i64| {
         let (x, y) = (i128::from(per_x) * out.width as i128, i128::from(per_y) * out.height as i128);

@@ -8,7 +8,7 @@ use crate::sequential_output::SequentialOutput;
 use crate::workers::Workers;
 use horus_base::error::DeviceError;
 
-/// Allocates host memory of a number of bytes, with unspecified contents.
+/// A function that allocates a number of bytes of host memory with unspecified contents.
 pub type HostAllocator<'a> = dyn FnMut(usize) -> Result<HostBuffer, DeviceError> + 'a;
 
 /// A download in flight; see [`Staging::start_download`](super::Staging::start_download).
@@ -19,7 +19,7 @@ pub trait PendingDownload: Send {
     /// Driver errors, including those of earlier launches.
     fn wait(self: Box<Self>) -> Result<HostBuffer, DeviceError>;
 
-    /// Waits until the first bytes can be copied; others may still be being computed.
+    /// Waits until the first bytes can be copied; others may still be computed.
     ///
     /// # Errors
     /// As [`PendingDownload::wait`].
@@ -27,16 +27,16 @@ pub trait PendingDownload: Send {
         Ok(())
     }
 
-    /// Allocates memory for the bytes by `room`, while they are still being computed, unless they
-    /// have some. [`PendingDownload::wait`] then returns that memory.
+    /// Allocates memory for the bytes by `room` while they are still being computed, unless they have memory.
+    /// [`PendingDownload::wait`] then returns that memory.
     ///
     /// # Errors
-    /// Those of `room`.
+    /// Errors of `room`.
     fn allocate_target(&self, _room: &mut HostAllocator<'_>) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    /// Waits for the bytes, on any thread, and appends them to `target`, whose capacity suffices.
+    /// Waits for the bytes on any thread, and appends them to `target`, whose capacity suffices.
     ///
     /// # Errors
     /// As [`PendingDownload::wait`].
@@ -45,8 +45,8 @@ pub trait PendingDownload: Send {
         Ok(())
     }
 
-    /// Waits for the bytes, on any thread, and stores them in `target`, a buffer of their size; its
-    /// contents are unspecified after an error.
+    /// Waits for the bytes on any thread, and stores them in `target`, a buffer of their size. After an error the
+    /// contents of `target` are unspecified.
     ///
     /// # Errors
     /// As [`PendingDownload::wait`].
@@ -60,15 +60,15 @@ pub trait PendingDownload: Send {
 pub enum DownloadStart {
     /// Immediately after the preceding launches, into memory of the session's pool.
     AtOnce,
-    /// When its target is known: by [`PendingDownload::append_to`] or [`PendingDownload::copy_into`].
+    /// When its target is known: in [`PendingDownload::append_to`] or [`PendingDownload::copy_into`].
     WithTarget,
 }
 
 /// A download in pieces; see [`Staging::begin_download`](super::Staging::begin_download).
 pub trait Download: Send {
-    /// Starts to copy these bytes of the block, all within the download's range, to the host, where
-    /// the range begins at byte 0; ordered after all launches so far. Until the download has
-    /// landed, these bytes must not be written; launches may write to others of the block.
+    /// Starts to copy these bytes of the block, all within the download's range, to the host, where the range begins at
+    /// byte 0. The copy is ordered after all launches so far. Until the download has completed, these bytes must not be
+    /// written; launches may write other bytes of the block.
     ///
     /// # Errors
     /// Driver errors; [`DeviceError::Argument`] if the bytes are not inside both blocks.

@@ -5,33 +5,31 @@ use crate::StridedCopy;
 use crate::comm::Communicator;
 use horus_base::error::DeviceError;
 
-/// Messages between the devices of ranks, on one host or several, not through the memory of hosts.
+/// Messages between the devices of ranks, on one host or several, that bypass the memory of hosts.
 pub trait Fabric {
     /// An identifier of this device, unique among all ranks; not 0.
     fn address(&self) -> u64;
 
-    /// Connects the devices of all ranks of `comm`, if possible; returns `true` if
-    /// [`Fabric::exchange`] works from now on. `addresses` are the [`Fabric::address`]es of all
-    /// ranks, 0 for a device without. Collective: all ranks that have a fabric call it and get the
-    /// same answer. If an address is 0 or occurs twice the answer is `false` without communication.
+    /// Connects the devices of all ranks of `comm`, if possible. Returns `true` if [`Fabric::exchange`] works from now
+    /// on. `addresses` are the [`Fabric::address`]es of all ranks, 0 for a rank without a fabric. Collective: all ranks
+    /// that have a fabric call it and get the same answer. If an address is 0 or occurs twice, the answer is `false`
+    /// without communication.
     ///
     /// # Errors
     /// If peer-to-peer exchange is required (`HORUS_FABRIC=nccl`) and not possible, or another rank
     /// failed or left.
     fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError>;
 
-    /// Aborts exchanges with other devices after a failure: pending ones end, here and, if all
-    /// devices call this, elsewhere; later ones are refused until the devices are connected again.
-    /// May be called on any thread.
+    /// Aborts exchanges with other devices after a failure: pending ones end, here and, if all devices call this,
+    /// elsewhere. Later ones are refused until the devices are connected again. May be called on any thread.
     fn disconnect(&self) {}
 
-    /// Starts a non-blocking exchange with the devices of other ranks, as `MPI_Isend` and
-    /// `MPI_Irecv` do for host memory, and returns a ticket with which [`Fabric::wait_for_exchange`] completes
-    /// it. Ranks whose `work` names each other must call this in the same order (pairwise
-    /// collective), after [`Fabric::connect`] returned `true` on the same communicator.
+    /// Starts a non-blocking exchange with the devices of other ranks, as `MPI_Isend` and `MPI_Irecv` do for host
+    /// memory. Returns a ticket for [`Fabric::wait_for_exchange`]. Ranks whose `work` names each other must call this
+    /// in the same order (pairwise collective), after [`Fabric::connect`] returned `true` on the same communicator.
     ///
-    /// `reads` and `writes` are blocks of this device, numbered through: [`Message::block`] and
-    /// [`BlockCopy`] count `reads` first, then `writes`.
+    /// `reads` and `writes` are blocks of this device, numbered together: [`Message::block`] and [`BlockCopy`] count
+    /// `reads` first, then `writes`.
     ///
     /// An implementation guarantees:
     /// - Order with earlier calls: sent and copied bytes are those left by all earlier calls
@@ -64,10 +62,9 @@ pub trait Fabric {
         work: &Exchange,
     ) -> Result<Ticket, DeviceError>;
 
-    /// Completes an exchange: later calls see its writes to `writes`, the blocks that it was
-    /// started with, in the same order. It need not block the host: an order between queues
-    /// suffices. Exchanges are completed in any order, each once. One that is never completed is
-    /// harmless (see the lifetime of [`Fabric::exchange`]).
+    /// Completes an exchange: later calls see its writes to `writes`, the blocks with which it was started, in the same
+    /// order. The host need not block: an order between queues suffices. Exchanges are completed in any order, each
+    /// once. An exchange that is never completed is harmless (see the lifetime of [`Fabric::exchange`]).
     ///
     /// # Errors
     /// As [`Fabric::exchange`]; [`DeviceError::Argument`] if `writes` differ from those blocks.
@@ -114,8 +111,7 @@ pub struct Exchange {
     pub after: Vec<BlockCopy>,
 }
 
-/// Returns `true` if all addresses are distinct and nonzero, so that their devices can be
-/// connected.
+/// Returns `true` if all addresses are distinct and not 0: their devices can be connected.
 pub fn distinct(addresses: &[u64]) -> bool {
     let mut sorted = addresses.to_vec();
     sorted.sort_unstable();

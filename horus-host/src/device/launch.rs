@@ -17,9 +17,9 @@ pub struct LaunchInput<'a> {
 
 /// One kernel launch: computes `rows` of the output from the inputs.
 ///
-/// Every row that the kernel reads for these rows is held by the inputs' windows after the border
-/// mode is applied, and [readable](Kernel::readable). A kernel that reads copies of rows beyond the
-/// image prefers those that are held.
+/// The inputs' windows contain every row that the kernel reads for these rows, after the border mode is applied, and
+/// these rows are [readable](Kernel::readable). A kernel that reads copies of rows beyond the image prefers those in
+/// the window.
 #[derive(Debug)]
 pub struct Launch<'a> {
     /// The kernel.
@@ -28,8 +28,8 @@ pub struct Launch<'a> {
     pub inputs: &'a [LaunchInput<'a>],
     /// The output: memory of this device.
     pub output: &'a mut Memory,
-    /// The other outputs of a kernel with [several
-    /// results](horus_plan::ir::kernel::MapKernel::additional_results), in their order; empty otherwise.
+    /// The other outputs of a kernel with [several results](horus_plan::ir::kernel::MapKernel::additional_results), in
+    /// the same order; empty otherwise.
     pub additional_outputs: &'a mut [&'a mut Memory],
     /// The geometry of the output. The other outputs differ only in their type.
     pub geometry: Geometry,
@@ -63,7 +63,7 @@ pub fn more_geometries(kernel: &Kernel, output: Geometry) -> Vec<Geometry> {
     }
 }
 
-/// A future launch without its memory: everything from which its kernel is built.
+/// A future launch without its memory: everything that determines its kernel.
 #[derive(Clone, Debug)]
 pub struct PreparedLaunch<'a> {
     /// The kernel.

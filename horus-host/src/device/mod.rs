@@ -1,8 +1,7 @@
 //! The interface of a device: memory and launches. A device decides nothing; it executes a plan.
 //!
-//! A [`Device`] returns its capabilities: [`Staging`] for transfers beside launches, [`Batching`] for
-//! launches submitted together, [`Fabric`] for messages peer to peer, [`Foreign`] for memory shared
-//! with other libraries.
+//! A [`Device`] returns its capabilities: [`Staging`] for transfers concurrent with launches, [`Batching`] for launches
+//! submitted together, [`Fabric`] for peer-to-peer messages, [`Foreign`] for memory shared with other libraries.
 
 mod batch;
 pub mod check;
@@ -99,11 +98,11 @@ impl Memory {
 /// The geometry of an image's local buffer: rows `window` of each plane, planes contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
-    /// Extent of the whole image.
+    /// Shape of the whole image.
     pub shape: Shape,
     /// Element type.
     pub dtype: DType,
-    /// The rows held.
+    /// The rows in the buffer.
     pub window: Window,
 }
 
@@ -125,14 +124,14 @@ impl Geometry {
         self.plane() * self.shape.planes() * self.dtype.size()
     }
 
-    /// Index of the first element of row `y` (which must be held) of plane `c`.
+    /// Index of the first element of row `y` (which must be in the buffer) of plane `c`.
     #[inline]
     pub fn row(&self, c: usize, y: isize) -> usize {
         debug_assert!(self.window.contains(y), "row {y} is not in {}", self.window);
         c * self.plane() + (y - self.window.start).cast_unsigned() * self.shape.line()
     }
 
-    /// Byte range of rows `rows` (which must be held) of plane `c`.
+    /// Byte range of rows `rows` (which must be in the buffer) of plane `c`.
     pub fn row_bytes(&self, c: usize, rows: Window) -> std::ops::Range<usize> {
         if rows.is_empty() {
             return 0..0;
@@ -145,10 +144,10 @@ impl Geometry {
 /// The memory that a device computes on.
 #[derive(Clone, Copy, Debug)]
 pub enum MemoryKind<'a> {
-    /// Host memory from this pool: no copies are made. The session allocates host memory from it
-    /// too, so that one limit applies to both.
+    /// Host memory from this pool: no copies are made. The session also allocates host memory from this pool, so that
+    /// one limit applies to both.
     Unified(&'a Arc<Pool>),
-    /// Memory of its own, of which so many bytes are available for images; `None` if unlimited.
+    /// The device's own memory, and its bytes available for images; `None` if unlimited.
     Separate(Option<usize>),
 }
 
@@ -176,7 +175,7 @@ impl Ticket {
 /// Statistics of kernel compilation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compilation {
-    /// Time spent generating, compiling and loading.
+    /// Time to generate, compile and load kernels.
     pub time: Duration,
     /// Kernels compiled.
     pub compiled: usize,
@@ -193,13 +192,13 @@ pub struct DeviceNames {
     pub name: String,
     /// Name of the hardware: equal for devices of equal speed, wherever they are.
     pub hardware: String,
-    /// Version of the software that drives the device, for which measurements of it are valid;
-    /// empty if there is none besides Horus.
+    /// Version of the driver software, for which measurements of the device are valid; empty if there is none besides
+    /// Horus.
     pub driver: String,
 }
 
 impl DeviceNames {
-    /// A device whose name is that of its hardware, without a driver.
+    /// The names of a device named after its hardware, without a driver.
     pub fn named(name: impl Into<String>) -> DeviceNames {
         let name = name.into();
         DeviceNames { hardware: name.clone(), name, driver: String::new() }
@@ -230,7 +229,7 @@ pub trait Device: Send + Sync {
     /// The host's threads for work of this device: kernels for the CPU, copies of pixels otherwise.
     fn workers(&self) -> &Workers;
 
-    /// Transfers beside launches.
+    /// Transfers concurrent with launches.
     fn staging(&self) -> &dyn Staging;
 
     /// Launches submitted together, if that is faster than one by one.
@@ -238,8 +237,7 @@ pub trait Device: Send + Sync {
         None
     }
 
-    /// Messages to devices of other ranks, if it can exchange them peer to peer (not through the
-    /// host).
+    /// Messages to devices of other ranks, if the device can exchange them peer to peer (not through the host).
     fn fabric(&self) -> Option<&dyn Fabric> {
         None
     }
@@ -254,7 +252,7 @@ pub trait Device: Send + Sync {
         DeviceUsage::default()
     }
 
-    /// Returns memory kept for reuse to the system.
+    /// Returns cached memory to the system.
     ///
     /// # Errors
     /// Driver errors of earlier calls.
@@ -290,9 +288,8 @@ pub trait Device: Send + Sync {
     /// Driver errors; [`DeviceError::Argument`] if a piece reaches beyond its block.
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[StridedCopy]) -> Result<(), DeviceError>;
 
-    /// Builds the kernels of future launches together, on a device that compiles kernels: compiles
-    /// those not in a cache and loads those not yet loaded. A launch without preparation builds its
-    /// own.
+    /// Builds the kernels of future launches together, on a device that compiles kernels: compiles those not in a cache
+    /// and loads those not yet loaded. A launch without preparation builds its own kernel.
     ///
     /// # Errors
     /// Compiler errors.
@@ -312,9 +309,8 @@ pub trait Device: Send + Sync {
     /// Driver errors of earlier calls.
     fn synchronize(&self) -> Result<(), DeviceError>;
 
-    /// Waits for the work recorded so far under labels (see [`recording`]), and takes the spans of
-    /// labels that are `own`. A copy made on landing is reported once it has landed. The default
-    /// implementation records nothing.
+    /// Waits for the work recorded so far under labels (see [`recording`]), and takes the spans whose label is `own`. A
+    /// copy made with its target is reported once it has completed. The default implementation records nothing.
     ///
     /// # Errors
     /// Driver errors of earlier calls.

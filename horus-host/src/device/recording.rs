@@ -1,10 +1,9 @@
-//! Times of copies and kernels by a device's own clock, for traces and for comparison with
-//! predictions.
+//! Times of copies and kernels by a device's own clock, for traces and for comparison with predictions.
 //!
-//! A caller that wants them gives the calling thread a [`WorkLabel`] while it calls the device
-//! ([`WorkLabel::enter`]). A device that finds one ([`WorkLabel::current`]) records the start and the end
-//! of the call's work, and returns them later ([`Device::recorded`](super::Device::recorded)).
-//! Without a label nothing is recorded, at the cost of reading one thread-local variable.
+//! A caller that wants times labels its thread ([`WorkLabel::enter`]) while it calls the device. The device finds the
+//! label ([`WorkLabel::current`]), records start and end of the call's work, and returns them in
+//! [`Device::recorded`](super::Device::recorded). Without a label, nothing is recorded, and a call costs one read of a
+//! thread-local variable.
 
 use std::cell::Cell;
 use std::fmt;
@@ -18,7 +17,7 @@ thread_local! {
     static CURRENT: Cell<Option<WorkLabel>> = const { Cell::new(None) };
 }
 
-/// Identifies the origin of a device's work; unique in the process.
+/// Label of the origin of a device's work; unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkLabel(NonZeroU64);
 
@@ -41,7 +40,7 @@ impl WorkLabel {
     }
 }
 
-/// Guard during whose lifetime calls of this thread have a [`WorkLabel`].
+/// Guard that labels the calls of its thread while it lives.
 #[must_use]
 #[derive(Debug)]
 pub struct LabelGuard {
@@ -68,7 +67,7 @@ pub enum DeviceQueue {
     Network,
 }
 
-/// The span of a device's work for a call, by its own clock, in the host's time.
+/// The span of a device's work for a call, by the device's clock, in the host's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceSpan {
     /// The label of the call.
@@ -81,7 +80,7 @@ pub struct DeviceSpan {
     pub end: Instant,
 }
 
-/// The spans of a device whose calls return when their work is done: by the host's clock.
+/// Spans of a device whose calls return when their work is done, by the host's clock.
 #[derive(Default)]
 pub struct HostSpans(Mutex<Vec<DeviceSpan>>);
 
@@ -96,7 +95,7 @@ impl HostSpans {
         result
     }
 
-    /// Takes the spans with a label that is `own`.
+    /// Takes the spans whose label is `own`.
     pub fn take(&self, own: &dyn Fn(WorkLabel) -> bool) -> Vec<DeviceSpan> {
         self.spans().extract_if(.., |span| own(span.label)).collect()
     }

@@ -1,5 +1,4 @@
-//! A device on host memory treated as separate memory, used as a lane beside devices with their own
-//! memory.
+//! A device on host memory that counts as separate memory, for use together with devices that have their own.
 
 use std::any::Any;
 use std::ops::Range;
@@ -15,8 +14,7 @@ use crate::buffer::{HostBuffer, Pool};
 use crate::workers::Workers;
 use horus_base::error::DeviceError;
 
-/// A device on host memory that is treated as separate memory; copies of whole buffers between the
-/// two share the buffer.
+/// A device on host memory that counts as separate memory. Copies of whole buffers between the two share the buffer.
 pub struct SeparateMemoryDevice(Arc<dyn Device>);
 
 /// A block of the host's memory.

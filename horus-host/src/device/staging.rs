@@ -1,4 +1,4 @@
-//! Transfers between a device and the host that run beside launches.
+//! Transfers between a device and the host that run concurrently with launches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,13 +9,12 @@ use crate::StridedCopy;
 use crate::buffer::{HostBuffer, HostMemory, Pool};
 use horus_base::error::DeviceError;
 
-/// Transfers between a device and the host that run beside launches, and host memory that the
-/// device accesses fast. The default implementations serve a device that has neither: transfers
-/// block, and host memory is ordinary.
+/// Transfers between a device and the host that run concurrently with launches, and host memory that the device
+/// accesses fast. The default implementations are for a device with neither: transfers block, and host memory is
+/// ordinary.
 pub trait Staging: Device {
-    /// Host memory for pixels that other threads read ahead, with unspecified contents: the memory
-    /// from which the device uploads fastest, if available, else from `pool`. May be called on any
-    /// thread.
+    /// Allocates host memory with unspecified contents, for pixels that other threads read ahead: the memory from which
+    /// the device uploads fastest if available, otherwise memory from `pool`. May be called on any thread.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if host memory is exhausted.
@@ -23,9 +22,8 @@ pub trait Staging: Device {
         pool.try_allocate(bytes)
     }
 
-    /// Page-locked host memory of this size, which the device accesses directly, with unspecified
-    /// contents, as much as the machine allows; `None` if the device has no use for it. May be
-    /// called on any thread.
+    /// Allocates page-locked host memory, which the device accesses directly, with unspecified contents, as much as the
+    /// machine allows; `None` if the device has no use for it. May be called on any thread.
     ///
     /// # Errors
     /// Driver errors if pages cannot be locked.
@@ -33,23 +31,21 @@ pub trait Staging: Device {
         Ok(None)
     }
 
-    /// Page-locked host memory of this size, which the device accesses directly, with unspecified
-    /// contents, for pixels that are transferred once. Returned if such memory is unused, or if
-    /// this size has been requested so often that locking pages pays; otherwise pageable memory is
-    /// faster in spite of its slower copies. May be called on any thread.
+    /// Page-locked host memory, which the device accesses directly, with unspecified contents, for pixels that are
+    /// transferred once. Returned if such memory is unused, or if this size has been requested so often that locking
+    /// pages pays off; otherwise pageable memory is faster in spite of slower copies. May be called on any thread.
     fn page_locked_for_transfer(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
         None
     }
 
-    /// Returns `true` if launches can use this host memory in place of the device's, that is, if
-    /// [`Staging::map`] accepts it.
+    /// Returns `true` if launches can use this host memory instead of the device's: [`Staging::map`] accepts it.
     fn maps(&self, _buffer: &HostBuffer) -> bool {
         false
     }
 
-    /// Maps the buffer: launches read and write it in host memory, over the bus. Nothing else may
-    /// write to the buffer meanwhile; if launches write to it, it must not be shared. The device
-    /// keeps it alive for pending launches, even if the memory is dropped.
+    /// Maps the buffer: launches read and write it in host memory, over the bus. Nothing else may write to the buffer
+    /// meanwhile. If launches write to it, it must not be shared. The device keeps it alive for pending launches, even
+    /// if the memory is dropped.
     ///
     /// # Errors
     /// The buffer itself if it cannot be mapped.
@@ -57,7 +53,7 @@ pub trait Staging: Device {
         Err(buffer)
     }
 
-    /// Waits for all launches so far, and returns the buffer of memory that [`Staging::map`] made.
+    /// Waits for all launches so far, and returns the buffer of memory made by [`Staging::map`].
     ///
     /// # Errors
     /// Driver errors of earlier calls; [`DeviceError::Argument`] for any other memory.
@@ -65,9 +61,8 @@ pub trait Staging: Device {
         Err(DeviceError::Argument("memory that is not the host's cannot be given back to it".into()))
     }
 
-    /// Copies the program's pixels, the concatenated parts, to new device memory; returns when the
-    /// parts may be changed. `None` if they are better kept in host memory until a plan needs them.
-    /// May be called on any thread.
+    /// Copies the program's pixels, the concatenated parts, to new device memory. Returns when the parts may be
+    /// changed; `None` if the pixels should stay in host memory until a plan uses them. May be called on any thread.
     ///
     /// # Errors
     /// Driver errors.
@@ -75,8 +70,8 @@ pub trait Staging: Device {
         Ok(None)
     }
 
-    /// [`Device::allocate`] of a block that [`Staging::begin_upload`] fills completely before
-    /// anything else uses it: the copies need not be ordered after the device's current work.
+    /// [`Device::allocate`] for a block that [`Staging::begin_upload`] fills completely before anything else uses it:
+    /// the copies are not ordered after the device's current work.
     ///
     /// # Errors
     /// As [`Device::allocate`].
@@ -84,11 +79,11 @@ pub trait Staging: Device {
         self.allocate(bytes)
     }
 
-    /// Starts to copy pieces of a buffer to a block, concurrently with launches: only calls after
-    /// [`Staging::wait_for_upload`] with the ticket and the block see them. Uploads execute in the order in
-    /// which they are started. The device holds a share of the buffer, and the block's memory, as
-    /// long as it needs them. Until the upload has arrived, these bytes of the block must not be
-    /// read or written; launches may read others. The default implementation is blocking.
+    /// Starts to copy pieces of a buffer to a block, concurrently with launches. Only calls after
+    /// [`Staging::wait_for_upload`] with the ticket and the block see them. Uploads execute in the order in which they
+    /// are started. The device shares the buffer and the block's memory until the copy ends. Until the upload has
+    /// arrived, these bytes of the block must not be read or written; launches may read others. The default
+    /// implementation blocks.
     ///
     /// # Errors
     /// As [`Device::write`].
@@ -107,8 +102,8 @@ pub trait Staging: Device {
         Ok(Ticket::OVER)
     }
 
-    /// Completes an upload: later calls see its bytes in `target`, the block that it was started
-    /// with. It need not block the host: an order between queues suffices.
+    /// Completes an upload: later calls see its bytes in `target`, the block with which it was started. The host need
+    /// not block: an order between queues suffices.
     ///
     /// # Errors
     /// Driver errors; [`DeviceError::Argument`] if `target` is another block.
@@ -116,9 +111,8 @@ pub trait Staging: Device {
         Ok(())
     }
 
-    /// Starts a download of `range`, bytes of a block, in pieces: to memory from `pool` unless a
-    /// target is given when it lands. Never called on a device with unified memory. The default
-    /// implementation is blocking.
+    /// Starts a download of `range`, bytes of a block, in pieces. The target is memory from `pool`, unless the download
+    /// gets another when it completes. Never called on a device with unified memory. The default implementation blocks.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool is exhausted.
@@ -131,10 +125,10 @@ pub trait Staging: Device {
         Ok(Box::new(Blocking { device: self, at: range.start, host: pool.try_allocate(range.len())? }))
     }
 
-    /// Starts to copy a range of bytes of device memory to host memory from `pool`, ordered after
-    /// all launches so far; if it is sent [when landed](DownloadStart::WithTarget), the copy may wait for
-    /// its target. Later calls, and dropping the memory, do not change the result. Never called on
-    /// a device with unified memory. The default implementation is blocking.
+    /// Starts to copy a range of bytes of device memory to host memory from `pool`, ordered after all launches so far.
+    /// [With a target](DownloadStart::WithTarget), the copy may wait until the target is known. Later calls do not
+    /// change the result, nor does dropping the memory. Never called on a device with unified memory. The default
+    /// implementation blocks.
     ///
     /// # Errors
     /// Driver errors; [`DeviceError::OutOfMemory`] if the pool is exhausted.

@@ -1,4 +1,4 @@
-//! Copies by any number of threads give the same bytes.
+//! Copies by any number of threads write the same bytes.
 
 use std::sync::atomic::AtomicBool;
 
@@ -116,7 +116,7 @@ fn parts_begin_in_order_and_each_is_done_once() {
     for (threads, parts) in [(1, 5), (3, 0), (3, 1), (3, 1000)] {
         let (seen, begun) = (std::sync::Mutex::new(Vec::new()), AtomicUsize::new(0));
         Workers::new(Some(threads)).unwrap().in_order(parts, |i| {
-            // Earlier ones have started, though others may signal first.
+            // Earlier ones have started, but others may signal first.
             assert!(begun.fetch_add(1, Ordering::Relaxed) + threads > i);
             seen.lock().unwrap().push(i);
         });

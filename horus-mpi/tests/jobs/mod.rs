@@ -178,7 +178,7 @@ pub(crate) fn weights(comm: MpiComm) -> JobResult {
     for weights in [vec![1.0; 3], vec![1.0, 2.0, 1.0], vec![0.0, 1.0, 0.0], vec![0.0, 0.0, 5.0], vec![9.0, 0.0, 0.1]] {
         let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
         let session = Session::on(cpu).communicator(comm.clone()).weights(weights).build().map_err(text)?;
-        let image = Image::<f32>::worms(&session, 37, 29);
+        let image = samples::worms(&session, 37, 29);
         let turned = image.gauss_xy(2.0, 1.0, 0, 2).rotate(30.0, Interpolation::Bilinear);
         let (sum, pixels) = (turned.sum().get().map_err(text)?, turned.to_vec().map_err(text)?);
         results.push((sum.to_bits(), pixels.iter().map(|p| p.to_bits()).collect::<Vec<_>>()));
@@ -203,7 +203,7 @@ pub(crate) fn parts(comm: MpiComm) -> JobResult {
             })
             .build()
             .map_err(text)?;
-        let worms = Image::<f32>::worms(&session, 400, 3000);
+        let worms = samples::worms(&session, 400, 3000);
         // Messages of 60 kB and more: some wait for the other rank, some do not.
         let smooth = (0..6).fold(worms, |i, _| i.gauss_xy(2.0, 1.0, 0, 1));
         let pixels: Vec<u32> = smooth.to_vec().map_err(text)?.iter().map(|p| p.to_bits()).collect();
@@ -231,7 +231,7 @@ pub(crate) fn two_sessions(comm: MpiComm) -> JobResult {
 }
 
 fn evaluate(session: &Session) -> JobResult {
-    let image = Image::<f32>::worms(session, 16, 16);
+    let image = samples::worms(session, 16, 16);
     image.gauss_xy(1.0, 1.0, 0, 0).to_vec().map(drop).map_err(text)
 }
 
@@ -282,7 +282,7 @@ pub(crate) fn wrong_length(comm: MpiComm) -> JobResult {
 pub(crate) fn branching(comm: MpiComm) -> JobResult {
     let branch = comm.rank() == 2;
     let session = session(comm);
-    let image = Image::<f32>::worms(&session, 16, 16);
+    let image = samples::worms(&session, 16, 16);
     let turned = if branch { image.flip(Axis::Rows) } else { image.transpose() };
     turned.to_vec().map(drop).map_err(text)
 }
@@ -291,7 +291,7 @@ pub(crate) fn branching(comm: MpiComm) -> JobResult {
 pub(crate) fn other_taps(comm: MpiComm) -> JobResult {
     let tap = if comm.rank() == 2 { 2.0 } else { 1.0 };
     let session = session(comm);
-    let image = Image::<f32>::worms(&session, 16, 16);
+    let image = samples::worms(&session, 16, 16);
     let filtered = image.with_border(Border::Reflect).correlate(&Filter::row([1.0, tap, 1.0]));
     filtered.to_vec().map(drop).map_err(text)
 }

@@ -45,11 +45,11 @@ pub(crate) fn beside(comm: MpiComm) -> StartedJobResult {
     let comm = Arc::new(comm);
     let want = {
         let alone = alone()?;
-        (0..6).fold(Image::worms(&alone, 53, 47), |state, i| step(&state, i)).to_vec().map_err(text)?
+        (0..6).fold(samples::worms(&alone, 53, 47), |state, i| step(&state, i)).to_vec().map_err(text)?
     };
     for looks in [1, 2, 6] {
         let (session, threads) = session(&comm)?;
-        let mut state = Image::<f32>::worms(&session, 53, 47);
+        let mut state = samples::worms(&session, 53, 47);
         let patience = Instant::now() + Duration::from_secs(30);
         for i in 0..6 {
             state = step(&state, i);
@@ -74,11 +74,11 @@ pub(crate) fn beside(comm: MpiComm) -> StartedJobResult {
 /// Sessions on the same ranks take turns, and dropped ones finish.
 pub(crate) fn sessions(comm: MpiComm) -> StartedJobResult {
     let comm = Arc::new(comm);
-    let want = step(&Image::worms(&alone()?, 41, 33), 1).to_vec().map_err(text)?;
+    let want = step(&samples::worms(&alone()?, 41, 33), 1).to_vec().map_err(text)?;
     for _ in 0..10 {
         let (first, _) = session(&comm)?;
         let (second, _) = session(&comm)?;
-        let (a, b) = (Image::worms(&first, 41, 33), Image::worms(&second, 41, 33));
+        let (a, b) = (samples::worms(&first, 41, 33), samples::worms(&second, 41, 33));
         let (a, b) = (step(&a, 1), step(&b, 1));
         first.start();
         second.start();
@@ -97,7 +97,7 @@ pub(crate) fn sessions(comm: MpiComm) -> StartedJobResult {
 pub(crate) fn forgotten(comm: MpiComm) -> StartedJobResult {
     let comm = Arc::new(comm);
     let (session, _) = session(&comm)?;
-    let mut state = Image::<f32>::worms(&session, 200, 150);
+    let mut state = samples::worms(&session, 200, 150);
     for i in 0..8 {
         state = step(&state, i);
         session.start();
@@ -110,7 +110,7 @@ pub(crate) fn forgotten(comm: MpiComm) -> StartedJobResult {
 pub(crate) fn otherwise(comm: MpiComm) -> StartedJobResult {
     let comm = Arc::new(comm);
     let (session, _) = session(&comm)?;
-    let state = Image::<f32>::worms(&session, 20, 30);
+    let state = samples::worms(&session, 20, 30);
     let state = if comm.rank() == 1 { state.rotate(10.0, Interpolation::Bilinear) } else { state.gauss(1.0) };
     session.start();
     state.to_vec().map(drop).map_err(text)

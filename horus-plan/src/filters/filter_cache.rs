@@ -1,6 +1,5 @@
-//! A cache of filters: a program that is recorded again asks for the same ones, and their taps take
-//! longer to compute than the recording. Filters share their taps, so that a cached filter also
-//! quickly compares equal to itself.
+//! A cache of filters: a program recorded again requests the same filters, whose taps take longer to compute
+//! than the recording. Cached filters share their taps, so a filter also quickly compares equal to itself.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -10,10 +9,11 @@ use crate::ops::neighbourhood::Filter;
 use horus_base::digest::Digest;
 use horus_base::error::Result;
 
-/// Maximum number of cached taps, 16 MiB with their offsets: an `LruCache` would count filters.
+/// Maximum number of cached taps: 16 MiB with their offsets. An `LruCache` would limit the number of filters
+/// instead.
 const MOST: usize = 1 << 20;
 
-/// The key of a filter: the function, the bits of its real parameters, and its orders.
+/// The key of a filter: its function, the bits of its real parameters, and its orders.
 pub(super) type FilterKey = (&'static str, [u64; 3], [u32; 2]);
 
 #[derive(Default)]
@@ -22,12 +22,12 @@ struct FilterCache {
     taps: usize,
 }
 
-/// The key of a function's parameters.
+/// Makes the key of a function and its parameters.
 pub(super) fn key(op: &'static str, theta: f64, u: f64, v: f64, orders: [u32; 2]) -> FilterKey {
     (op, [theta, u, v].map(f64::to_bits), orders)
 }
 
-/// The two filters of this key, made unless cached. Failures are not cached.
+/// The two filters of this key, from the cache if possible. Failures are not cached.
 pub(super) fn cached_filters(
     key: FilterKey,
     make: impl FnOnce() -> Result<(Filter, Filter)>,
@@ -62,8 +62,8 @@ mod tests {
                 for (u, v, orders) in [(3.0, 1.0, (0, 2)), (1.0, 3.0, (0, 2)), (3.0, 1.0, (2, 0)), (3.0, 1.0, (0, 0))] {
                     let (along, across) = gauss_uv(theta, u, v, orders.0, orders.1);
                     let dense = gauss_2d(theta, u, v, orders.0, orders.1);
-                    // Taps of other parameters differ in number or in value; the sums are those of
-                    // the kernels.
+                    // Taps of other parameters differ in number or in value; the sums equal those of the
+                    // kernels.
                     let sum = |f: &Filter| f.taps().iter().sum::<f64>();
                     let smooth = orders == (0, 0);
                     assert_eq!(smooth, (sum(&along) * sum(&across) - 1.0).abs() < 0.05, "{theta} {u} {v} {orders:?}");

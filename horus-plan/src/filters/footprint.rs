@@ -20,13 +20,13 @@ use horus_base::error::{Call, Error, Result};
 #[derive(Clone, Debug)]
 pub struct Footprint {
     pixels: FootprintPixels,
-    /// The reason why it cannot be applied.
+    /// The reason why it cannot be applied, if any.
     fault: Option<Arc<Error>>,
 }
 
 #[derive(Clone, Debug)]
 enum FootprintPixels {
-    /// All of `height x width`: rows and columns can be processed one after the other.
+    /// A full rectangle of `height x width`: rows and columns can be processed one after the other.
     Rectangle(usize, usize),
     /// Offsets `(dy, dx)` in row-major order.
     Any(Arc<[(i32, i32)]>),
@@ -60,7 +60,7 @@ impl Footprint {
         Footprint::square("Footprint::disc", radius, |y, x| y.unsigned_abs().pow(2) + x.unsigned_abs().pow(2) <= r * r)
     }
 
-    /// The pixels at most `radius` away in the centre's row and in its column. Of radius 1: the
+    /// The pixels at most `radius` away in the row and in the column of the centre. With radius 1: the
     /// four neighbours and the centre.
     ///
     /// ```
@@ -113,7 +113,7 @@ impl Footprint {
         }
     }
 
-    /// Number of pixels; 0 for a footprint that cannot be applied.
+    /// Number of pixels; 0 if the footprint cannot be applied.
     pub fn len(&self) -> usize {
         match (&self.pixels, &self.fault) {
             (_, Some(_)) => 0,
@@ -122,12 +122,12 @@ impl Footprint {
         }
     }
 
-    /// Returns `true` if there are no pixels: the footprint cannot be applied then.
+    /// Returns `true` if the footprint has no pixels and so cannot be applied.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The windows to apply in succession; for a dilation, turned by 180 degrees.
+    /// The windows to apply one after another; for a dilation, rotated by 180 degrees.
     pub fn windows(&self, turned: bool) -> Result<Vec<Filter>> {
         if let Some(fault) = &self.fault {
             return Err((**fault).clone());
@@ -164,7 +164,7 @@ impl Footprint {
     }
 }
 
-/// Footprints are equal if they hold the same pixels.
+/// Footprints are equal if they contain the same pixels.
 impl PartialEq for Footprint {
     fn eq(&self, other: &Footprint) -> bool {
         self.len() == other.len() && (self.is_empty() || self.offsets() == other.offsets())

@@ -1,21 +1,20 @@
-//! Dense filters as sums of separable ones, by their singular values.
+//! Dense filters as sums of separable filters, by their singular values.
 //!
-//! The decomposition is one-sided Jacobi in a fixed order of `f64` operations, none of them fused,
-//! so that every machine finds the same taps.
+//! The decomposition is one-sided Jacobi in a fixed order of `f64` operations without fused ones, so that
+//! every machine finds the same taps.
 
-/// A matrix as a sum of outer products, the largest first: `sum of column[y] * row[x]`.
+/// One term of a matrix that is a sum of outer products, the largest first: `sum of column[y] * row[x]`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OuterProduct {
     pub(super) row: Vec<f64>,
     pub(super) column: Vec<f64>,
 }
 
-/// Most sweeps over all pairs of columns; ten suffice for matrices of hundreds of columns.
+/// Maximum number of sweeps over all pairs of columns; ten suffice for matrices of hundreds of columns.
 const SWEEPS: usize = 40;
 
-/// The singular value decomposition of a row-major matrix. Each row sums up to less than 1 in
-/// absolute values and to at least a half, by powers of two, so that a first pass stays within the
-/// range of its pixels.
+/// The singular value decomposition of a row-major matrix. Rows are scaled by powers of two so that the sum
+/// of absolute values of each is in `1/2..1`: the first filter then stays within the range of its pixels.
 pub(super) fn decompose(matrix: &[f64], height: usize, width: usize) -> Vec<OuterProduct> {
     let mut columns: Vec<Vec<f64>> = (0..width).map(|x| (0..height).map(|y| matrix[y * width + x]).collect()).collect();
     let mut turned: Vec<Vec<f64>> =
@@ -75,9 +74,9 @@ fn rotate(a: &mut [f64], b: &mut [f64], cos: f64, sin: f64) {
     }
 }
 
-/// An estimate of the rank at which the cut part sums up to at most `allowed` in absolute values,
-/// if it is below `most`: by elimination with the largest pivot, which finds a few terms at once
-/// where a decomposition finds all.
+/// Returns `true` if the matrix seems to have a rank below `most`, with a remainder whose absolute values sum
+/// to at most `allowed`. This estimate by elimination with the largest pivot finds a few terms at once, while
+/// a decomposition finds all.
 pub(super) fn seems_low(matrix: &[f64], width: usize, most: usize, allowed: f64) -> bool {
     let mut rest = matrix.to_vec();
     for _ in 0..most {
@@ -123,7 +122,7 @@ mod tests {
                 let sum: f64 = term.row.iter().map(|v| v.abs()).sum();
                 assert!((0.5..1.0).contains(&sum), "{sum}");
             }
-            // The squares of what is cut are those of the singular values that are cut.
+            // The sum of squares of the remainder equals the sum of squares of the omitted singular values.
             let cut: f64 = terms.iter().skip(2).map(|t| size(t).powi(2)).sum();
             let two = product(&terms[..terms.len().min(2)], height, width);
             let rest: f64 = two.iter().zip(&matrix).map(|(a, b)| (a - b).powi(2)).sum();

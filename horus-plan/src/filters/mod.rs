@@ -1,17 +1,13 @@
-//! The taps of named linear filters: Gaussian derivatives along the axes or oriented, box, Sobel,
-//! Laplace.
+//! The taps of named linear filters: Gaussian derivatives (along the axes or oriented), box, Sobel, Laplace.
 //!
-//! These are plain functions from parameters to [`Filter`]s that, except for [`gauss_1d`], never
-//! fail: with an invalid parameter, the image that the filter is applied to carries the error. The
-//! methods of `Image` of the same names apply them with
-//! [`Border::Reflect101`](horus_base::shape::Border); for another border mode, pass the filter to
-//! `correlate` or `separable`.
+//! Functions from parameters to [`Filter`]s never fail: with an invalid parameter, the image that the filter is applied
+//! to carries the error. (Only [`gauss_1d`] returns an error.) The methods of `Image` of the same names apply the filters
+//! with [`Border::Reflect101`](horus_base::shape::Border); for another border mode, pass the filter to `correlate` or
+//! `separable`.
 //!
-//! Gaussian taps are evaluated for `x` in `-r..=r` in `f64`, normalised so that the smoothing
-//! kernel sums to 1 over its support and multiplied by the factor of the derivative's order. Images
-//! of `f64` are filtered by these taps, all others by the taps rounded to `f32`. Taps below 2^-64
-//! of the largest are set to 0: they would only cost time. Filters along one axis end where only
-//! such taps would follow, ten sigma from the centre.
+//! Gaussian taps are computed in `f64`, normalised so that the smoothing kernel sums to 1 over its support. Images of
+//! `f64` use these taps, all others the taps rounded to `f32`. Taps below 2^-64 of the largest are set to 0, because they
+//! would only cost time; filters along one axis end where only such taps follow, ten sigma from the centre.
 
 mod filter_cache;
 mod footprint;
@@ -62,9 +58,9 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 
 /// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`,
 /// `order_v`) of an axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u,
-/// sigma_v))`, or the largest below ten times their own sigma if all taps further out are 0.
+/// sigma_v))`, or the largest radius below ten times their own sigma if all taps further out are 0.
 ///
-/// They cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius
+/// The filters cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius
 /// exceeds [`MAX_RADIUS`].
 ///
 /// ```
@@ -92,8 +88,8 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
 /// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x
 /// of an isotropic Gaussian, of radius `ceil(3 sigma)`.
 ///
-/// Correlating with them gives the derivative, as `scipy.ndimage.gaussian_filter(order=(order_y,
-/// order_x))` does. They cannot be applied where those of [`gauss_xy`] cannot.
+/// Correlation with both filters is the derivative that `scipy.ndimage.gaussian_filter(order=(order_y,
+/// order_x))` computes. They cannot be applied if the filters of [`gauss_xy`] cannot.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -111,14 +107,14 @@ pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> (Filter, Filter) {
     })
 }
 
-/// Both filters; on failure, two that cannot be applied.
+/// Both filters; on failure, two filters that carry the error.
 fn pair(make: impl FnOnce() -> Result<(Filter, Filter)>) -> (Filter, Filter) {
     make().unwrap_or_else(|error| (Filter::faulty(error.clone()), Filter::faulty(error)))
 }
 
-/// The row and the column filter of the mean over `size x size` pixels. An even size anchors at
-/// `size / 2`: it reads one pixel more above and to the left. They cannot be applied if `size` is
-/// zero or the radius exceeds [`MAX_RADIUS`].
+/// The row and the column filter of the mean over `size x size` pixels. A filter of even size is
+/// anchored at `size / 2`: it reads one pixel more above and to the left. The filters cannot be
+/// applied if `size` is zero or the radius exceeds [`MAX_RADIUS`].
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -173,7 +169,7 @@ pub fn laplace() -> Filter {
     Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0])
 }
 
-/// Returns an error of `op` if a filter of this size in pixels is too large.
+/// Returns an error for `call` if a filter of this size in pixels is too large.
 pub fn check_size(call: Call, height: usize, width: usize) -> Result<()> {
     if height == 0 || width == 0 {
         return Err(Error::Empty { op: call.op, shape: Shape::new(height, width, 1), site: call.site });
@@ -181,7 +177,7 @@ pub fn check_size(call: Call, height: usize, width: usize) -> Result<()> {
     check_radius(call, (height.max(width) / 2) as f64)
 }
 
-/// Returns an error of `op` if a filter has too many taps.
+/// Returns an error for `call` if a filter has too many taps.
 pub fn check_taps(call: Call, height: usize, width: usize) -> Result<()> {
     if height * width <= MAX_DENSE_TAPS {
         return Ok(());
@@ -196,7 +192,7 @@ fn check_radius(call: Call, radius: f64) -> Result<()> {
     Err(Error::parameter(call, format!("a radius of {radius} pixels exceeds the limit of {MAX_RADIUS}")))
 }
 
-/// Scale and order of differentiation along one axis.
+/// Scale and order of the derivative along one axis.
 #[derive(Clone, Copy)]
 struct AxisDerivative {
     name: &'static str,
@@ -226,7 +222,7 @@ struct GaussianPair {
 }
 
 impl GaussianPair {
-    /// Parameters along and across a line.
+    /// Checks the parameters along and across a line.
     fn of_line(call: Call, su: f64, sv: f64, ou: u32, ov: u32) -> Result<GaussianPair> {
         let u = AxisDerivative { name: "sigma_u", sigma: su, order: ou };
         let v = AxisDerivative { name: "sigma_v", sigma: sv, order: ov };
@@ -255,10 +251,10 @@ impl GaussianPair {
     }
 }
 
-/// The taps less than ten sigma from the centre, if the others are 0. There a smoothing kernel has
-/// fallen to `exp(-50)` of its peak and its second derivative to 99 times that, less than 2^-64;
-/// all orders end at the same place, so that filters of one scale are computed together. Kernels
-/// narrower than a pixel may have no larger taps.
+/// The taps less than ten sigma from the centre, if all others are 0. There a smoothing kernel has fallen to
+/// `exp(-50)` of its peak, and its second derivative to 99 times that, which is less than 2^-64. All orders
+/// end at the same place, so that filters of one scale are computed together. Kernels narrower than a pixel
+/// may have nonzero taps beyond; they stay unchanged.
 fn near(mut taps: Vec<f64>, sigma: f64) -> Vec<f64> {
     let radius = taps.len() / 2;
     // A radius is at most 2^15, and no sigma makes it negative.
@@ -272,12 +268,12 @@ fn near(mut taps: Vec<f64>, sigma: f64) -> Vec<f64> {
     taps
 }
 
-/// A tap smaller than the largest by this factor is set to 0. Beside pixels of similar magnitude it
-/// could not change a sum even in `f64`, but it causes subnormal products, each of which stalls a
-/// processor for a hundred cycles or more.
+/// A tap smaller than the largest by this factor is set to 0. For pixels of similar magnitude it could not
+/// change a sum even in `f64`, but it causes subnormal products, each of which stalls a processor for a
+/// hundred cycles or more.
 const NEGLIGIBLE: f64 = 1.0 / (1u128 << 64) as f64;
 
-/// The taps, with negligible ones set to 0; fails if they are too large for `f32`.
+/// The taps with negligible ones set to 0. Fails if they are too large for `f32`.
 fn finite(call: Call, mut taps: Vec<f64>) -> Result<Vec<f64>> {
     let least = NEGLIGIBLE * taps.iter().fold(0.0, |m: f64, t| m.max(t.abs()));
     taps.iter_mut().filter(|t| t.abs() < least).for_each(|t| *t = 0.0);

@@ -1,6 +1,6 @@
-//! Anisotropic Gaussians at any angle: dense kernels, and decomposed along and across the line.
+//! Anisotropic Gaussians at any angle: as dense kernels, and decomposed along and across the line.
 //!
-//! The frame is that of a picture, y pointing down: `u = x cos t - y sin t` runs along the line, `v
+//! Coordinates are those of a picture, with y pointing down: `u = x cos t - y sin t` runs along the line, `v
 //! = x sin t + y cos t` across it.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::ops::neighbourhood::Filter;
 use horus_base::error::{Call, Error, Result};
 
 /// The dense kernel of an anisotropic Gaussian at `theta` degrees, with derivatives of order
-/// `order_u` along the line and `order_v` across it. A square of radius `ceil(3 max(sigma_u,
+/// `order_u` along the line and `order_v` across it. It is a square of radius `ceil(3 max(sigma_u,
 /// sigma_v))`, normalised by the product of the sums of the two one-dimensional kernels, so that at
 /// 0 degrees it is their outer product.
 ///
@@ -56,13 +56,13 @@ fn dense(call: Call, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order
 /// line, sampling the image at `p + i (cos t, -sin t)` (in x, y), then across it, at `p + j (sin t,
 /// cos t)`.
 ///
-/// Samples between pixels are bilinear. Their offsets are the same for every pixel, so each pass is
-/// a sparse filter of at most `4 (2 r + 1)` taps in row-major order, `r = ceil(3 max(sigma_u,
-/// sigma_v))`: taps that fall on the same pixel are added, and those that vanish are left out.
-/// Positions are rounded to 2^-32 pixel, as in the geometric operations. At multiples of 90 degrees
-/// the filters are a dense row and column: at 0 exactly those of [`gauss_xy`](super::gauss_xy).
+/// Samples between pixels are bilinear. Their offsets are the same for every pixel, so each filter is
+/// sparse, with at most `4 (2 r + 1)` taps in row-major order, `r = ceil(3 max(sigma_u, sigma_v))`:
+/// taps on the same pixel are added, and taps that are 0 are omitted. Positions are rounded to 2^-32
+/// pixel, as in the geometric operations. At multiples of 90 degrees the filters are a dense row and
+/// a dense column: at 0 exactly the filters of [`gauss_xy`](super::gauss_xy).
 ///
-/// They cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order
+/// The filters cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order
 /// exceeds 2, or the radius exceeds [`MAX_RADIUS`](super::MAX_RADIUS).
 ///
 /// ```
@@ -86,7 +86,7 @@ pub fn gauss_uv(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u
     pair(|| filter_cache::cached_filters(key, made))
 }
 
-/// The row and the column filter whose product is the kernel of [`gauss_2d`], at multiples of 90
+/// The row and the column filter whose product is the kernel of [`gauss_2d`] at multiples of 90
 /// degrees; `None` at other angles.
 #[track_caller]
 pub fn axis_aligned(
@@ -103,7 +103,7 @@ pub fn axis_aligned(
 struct Aligned {
     row: Filter,
     column: Filter,
-    /// The line runs along the columns.
+    /// Set if the line runs along the columns.
     turned: bool,
 }
 
@@ -115,8 +115,7 @@ fn aligned(call: Call, theta: f64, su: f64, sv: f64, ou: u32, ov: u32) -> Result
         return Ok(None);
     }
     let (u, v) = pair.near_taps()?;
-    // u = x cos t - y sin t and v = x sin t + y cos t leave one term each; a negative one mirrors
-    // the taps.
+    // u = x cos t - y sin t and v = x sin t + y cos t have one term each; a negative term mirrors the taps.
     let turned = cos == 0.0;
     let (row, row_sign, column, column_sign) = if turned { (v, sin, u, -sin) } else { (u, cos, v, cos) };
     let mirrored = |mut taps: Vec<f64>, sign: f64| {
@@ -151,8 +150,8 @@ fn sampled(call: Call, taps: &[f64], (dy, dx): (f64, f64)) -> Result<Filter> {
     let kept = offsets.into_iter().zip(finite(call, taps)?).filter(|&(_, t)| t != 0.0);
     let (mut offsets, mut taps): (Vec<_>, Vec<_>) = kept.unzip();
     if taps.is_empty() {
-        // The odd derivative of a kernel narrower than a pixel is zero everywhere; a filter has at
-        // least one tap.
+        // The odd derivative of a kernel narrower than a pixel is zero everywhere, but a filter has at least
+        // one tap.
         (offsets, taps) = (vec![(0, 0)], vec![0.0]);
     }
     Ok(Filter::sparse(offsets, taps))

@@ -1,21 +1,12 @@
 //! The algorithm of a linear filter within a tolerance.
 //!
-//! A result within `t` differs from the exact one, the sum of products of taps and pixels in real
-//! numbers, by at most `t * max|pixel| * sum|taps|`. An algorithm is chosen if its bound, rounding
-//! included, is at most `t`, and if it takes fewest operations by a count that is the same on every
-//! machine: so a result depends on taps, type, size and `t` only. Where nothing is both, the filter
-//! is computed directly, as without a tolerance: then its own rounding, of at most `u` for each of
-//! its taps, may exceed `t`.
+//! A result within `t` differs from the exact sum of products of taps and pixels by at most `t * max|pixel| *
+//! sum|taps|`. An algorithm is admitted if its bound, rounding included, is at most `t`. Of the admitted, the
+//! one with the fewest operations is chosen, by a count that is the same on every machine: a result depends
+//! on taps, type, size and `t` only. If none is admitted, the filter is computed directly, as without a
+//! tolerance.
 //!
-//! - *Low rank*: a dense filter is a sum of `K` separable ones. What is cut off is summed up tap by
-//!   tap, taps as rounded to the type. A pass of `n` fused multiply-adds from +0 has the relative
-//!   error `n u / (1 - n u)` of the sum of absolute products, and the sum of the terms adds `K`
-//!   roundings: together at most `1.01 u sum over terms of (rows + columns + K) sum|row| sum|column|`,
-//!   with `u` half the distance from 1 to the next number.
-//! - *Transforms of tiles*: the bound of [`fourier`], and the rounding of the result.
-//!
-//! Below the smallest normal numbers products are rounded to multiples of the smallest number
-//! instead: each adds at most half of it to these bounds.
+//! Bounds and proofs: `docs/design/tolerance.md`.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -33,14 +24,14 @@ use horus_base::shape::{Border, Shape};
 pub enum Algorithm {
     /// Tap by tap, in the canonical order.
     Direct(Filter),
-    /// The sum of correlations with a row, then with a column, each with its border mode.
+    /// The sum of correlations with a row and then with a column, each with its border mode.
     Sum(Vec<[(Filter, Border); 2]>),
     /// Transforms of tiles.
     Tiles(Fourier),
 }
 
-/// The smallest tolerance of a float type: half the distance from 1 to the next number, which
-/// rounding a result alone can take.
+/// The smallest tolerance of a float type: half the distance from 1 to the next number, the possible error of
+/// rounding a result.
 pub const fn smallest(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => f64::EPSILON / 2.0,
@@ -48,28 +39,28 @@ pub const fn smallest(dtype: DType) -> f64 {
     }
 }
 
-/// Cost of a term beside its taps: the passes that it adds, and the sum.
+/// Additional cost of a term: the filters that it adds, and the sum.
 const TERM: f64 = 12.0;
 
-/// Products of bytes that a processor adds in the time of one multiply-add of `f32`, where sums are
-/// exact (`docs/performance/cpu.md`).
+/// Products of bytes that a processor adds in the time of one multiply-add of `f32`, where sums are exact
+/// (`docs/performance/cpu.md`).
 const OF_BYTES: f64 = 3.0;
 
-/// Sums of taps for which no intermediate value leaves the range of numbers unless pixels nearly do.
+/// Sums of taps for which no intermediate value leaves the range of numbers unless the pixels nearly do.
 const SUMS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
 
-/// The largest dense filter whose terms are sought.
+/// Number of taps of the largest dense filter that is decomposed.
 const DECOMPOSED: usize = 1 << 14;
 
-/// Most algorithms that are remembered.
+/// Maximum number of cached algorithms.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
-/// Everything that an algorithm depends on.
+/// The parameters that determine an algorithm.
 type AlgorithmKey = (Filter, Border, DType, Shape, u64);
 
-/// The algorithm for a filter of pixels of a type, computed in its [linear](DType::linear) type, in
-/// images of a shape, within `t`. It is remembered: to decompose a large filter takes longer than to
-/// apply it.
+/// Chooses the algorithm for a filter of images of this type and shape, within `t`; it is computed in the
+/// [linear](DType::linear) type. Choices are cached, because decomposing a large filter takes longer than
+/// applying it.
 pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Algorithm {
     static KNOWN: LazyLock<Mutex<LruCache<AlgorithmKey, Algorithm>>> =
         LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
@@ -100,12 +91,12 @@ fn chosen(filter: &Filter, border: Border, pixels: DType, shape: Shape, t: f64) 
     tiles.map_or_else(direct, |(tiles, _)| Algorithm::Tiles(tiles))
 }
 
-/// The filter, to be computed directly; plans say why.
+/// The filter with a note for plans, to be computed directly.
 pub fn exact(filter: &Filter, t: f64) -> Filter {
     filter.noted(&format!("direct: nothing faster is within {t}").into())
 }
 
-/// Tiles of the extent that costs least, and the cost per pixel.
+/// The tiles that cost least, and their cost per pixel.
 fn tiles(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Option<(Fourier, f64)> {
     let reach = filter.reach();
     if reach.up.max(reach.down).max(reach.left).max(reach.right) >= EXTENTS[1] {
@@ -157,12 +148,12 @@ fn terms(filter: &Filter, border: Border, dtype: DType, t: f64, most: f64) -> Op
         sizes += size(&row) * size(&column);
         kept.push((row, column));
         let roundings = (height + width + kept.len()) as f64;
-        // The sums here are rounded, too.
+        // The sums here are also rounded.
         let bound = (size(&rest) * (1.0 + 1e-9) + sizes * (1.01 * unit * roundings + 1e-12)) / sum;
         if bound <= t {
             let note: Arc<str> = format!("rank {} of {filter}, within {bound:.1e}", kept.len()).into();
             let term = |(row, column): (Vec<f64>, Vec<f64>)| {
-                // Rows outside hold the constant throughout, which the first pass multiplies.
+                // Rows outside consist of the constant, which the first filter multiplies.
                 let beyond = border.constant().map_or(border, |v| Border::Constant(v * row.iter().sum::<f64>()));
                 let anchored = |height, width, taps| Filter::anchored((height, width), (anchor_y, anchor_x), taps);
                 let (row, column) = (anchored(1, width, row), anchored(height, 1, column));

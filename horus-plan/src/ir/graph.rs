@@ -1,7 +1,7 @@
 //! Recorded programs: graphs of nodes, pure data.
 //!
-//! A [`Graph`] lists nodes in topological order. It is generic over the operation of a node: [`Op`]
-//! as recorded, [`Kernel`](crate::ir::kernel::Kernel) after lowering.
+//! A [`Graph`] lists nodes in topological order. Its nodes have operations of type [`Op`] as recorded, or
+//! [`Kernel`](crate::ir::kernel::Kernel) after lowering.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ pub enum PixelOpOperand {
     Const(Scalar),
 }
 
-/// A recorded operation. Parameters only; inputs, shape and type are in the [`Node`].
+/// A recorded operation: its parameters only. Inputs, shape and type are in the [`Node`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// An existing value.
@@ -48,14 +48,14 @@ pub enum Op {
     Fill(Scalar),
     /// An image whose pixels are their own row, column or channel.
     Index(Axis),
-    /// A pixel operation; with fewer than three operands, a prefix of them.
+    /// A pixel operation on one to three operands.
     Pixel(PixelOp, Vec<PixelOpOperand>),
     /// Conversion of the input to the node's type.
     Convert(Conversion),
-    /// Planes of the input, each pixel at its own position: of another level or channel, or one
-    /// plane throughout the result.
+    /// Planes of the input, with each pixel at its own position: planes of another level or channel, or one
+    /// plane for the whole result.
     Planes(PlaneMap),
-    /// Linear filter, as correlation. Input and output are of one float type.
+    /// A linear filter, as correlation. Input and output have the same float type.
     Correlate(Filter, Border),
     /// Correlation with a row filter, then with a column filter.
     Separable {
@@ -63,7 +63,7 @@ pub enum Op {
         row: Filter,
         /// A filter of one column.
         column: Filter,
-        /// Border mode of both passes.
+        /// Border mode of both filters.
         border: Border,
     },
     /// Generalized convolution or median in the image's own type.
@@ -89,7 +89,7 @@ impl Op {
         Op::Warp(map, Interpolation::Nearest, Border::Replicate.into())
     }
 
-    /// How the pixels of the result, of shape `to`, are related to those of input `input`, of shape `from`.
+    /// The relation of the pixels of the result, of shape `to`, to those of input `input`, of shape `from`.
     pub fn relation(&self, input: usize, from: Shape, to: Shape) -> Relation {
         let same = (from.height, from.width) == (to.height, to.width);
         let line = from.height == 1 || from.width == 1;
@@ -117,8 +117,9 @@ impl Op {
         placed.map_or(Relation::Elsewhere, |placed| Relation::Mapped(placed, levels))
     }
 
-    /// Returns `true` if it is computed of images whose pixels have several samples: each sample from those of other pixels
-    /// at the same place, so that neighbours in a row are only further apart. Others are computed of planes.
+    /// Returns `true` if the operation can be computed on pixels of several samples: each sample depends on
+    /// the samples at the same place in other pixels, so that neighbours in a row are only further apart.
+    /// Other operations are computed on planes.
     pub fn knows_samples(&self) -> bool {
         match self {
             Op::Source(_) | Op::Fill(_) | Op::Pixel(..) | Op::Convert(_) => true,
@@ -183,11 +184,11 @@ pub struct Node<O> {
     pub op: O,
     /// Inputs.
     pub inputs: Vec<NodeId>,
-    /// Extent of the result.
+    /// Shape of the result.
     pub shape: Shape,
     /// Element type of the result.
     pub dtype: DType,
-    /// Call site where the user recorded it.
+    /// The user's call that recorded it.
     pub site: RecordedCall,
 }
 
@@ -198,12 +199,12 @@ pub struct Graph<O> {
     pub nodes: Vec<Node<O>>,
     /// The nodes whose values outlive the evaluation.
     pub roots: Vec<NodeId>,
-    /// Groups of nodes that one launch computes together, provided that nothing comes between them.
-    /// A node is in at most one group.
+    /// Groups of nodes that one launch computes together, if no step comes between them. A node is in at most
+    /// one group.
     pub joined: Vec<Joined<O>>,
 }
 
-/// Independent nodes of one extent that can be computed together.
+/// Independent nodes of one shape that can be computed together.
 #[derive(Clone, Debug)]
 pub struct Joined<O> {
     /// The nodes, consecutive in the graph.
@@ -249,9 +250,9 @@ impl<O> Graph<O> {
         out
     }
 
-    /// Rebuilds the graph node by node, in order. `put` gets each node with its inputs renumbered,
-    /// and what `put` returned for all earlier nodes; it adds the node or a replacement, and
-    /// returns the result.
+    /// Rebuilds the graph node by node, in order. `put` receives each node with its inputs renumbered, and
+    /// the values that it returned for all earlier nodes. It adds the node or a replacement, and returns the
+    /// new id.
     pub fn rebuilt<P>(self, mut put: impl FnMut(&mut Graph<P>, &[NodeId], Node<O>) -> NodeId) -> Graph<P> {
         let mut out = Graph::default();
         let mut became: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
@@ -264,7 +265,7 @@ impl<O> Graph<O> {
         out
     }
 
-    /// The graph without nodes that no root needs, and the new id of each kept node.
+    /// The graph without nodes that no root needs.
     pub fn without_dead(self) -> Graph<O> {
         let mut live = vec![false; self.nodes.len()];
         self.roots.iter().for_each(|r| live[r.0] = true);

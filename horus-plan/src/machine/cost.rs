@@ -5,23 +5,23 @@ use super::profile::{CopyTime, CopyTimes, HostSide, MachineProfile};
 use crate::ir::kernel::{Family, KernelWork};
 use horus_base::dtype::DType;
 
-/// Seconds until all threads of a processor work, and bytes of computed pixels from which on they
-/// do: measured on two cores (`docs/performance/model.md`).
+/// Seconds until all threads of a CPU work, and the bytes of computed pixels from which on they do: measured
+/// on two cores (`docs/performance/model.md`).
 const FORK: (f64, usize) = (12e-6, 512 << 10);
 
-/// Bytes for which a GPU's filters and maps take as long per pixel as for fewer: those of a pixel
-/// read and a pixel written in `f32` (`docs/performance/model.md`).
+/// Bytes per pixel below which a GPU's filters and maps are no faster: a pixel read and a pixel written in
+/// `f32` (`docs/performance/model.md`).
 const LEAST_MOVED: f64 = 8.0;
 
-/// Fraction of an image read from memory by each evaluation of a chain after the first: an
-/// estimate, between the values for three row passes over one image, which pay, and for two over
-/// two images, which do not.
+/// Fraction of an image that each evaluation of a chain after the first reads from memory: an estimate,
+/// between the values for three row filters over one image, which pay, and for two over two images, which do
+/// not.
 pub(crate) const CACHED: f64 = 0.45;
 
-/// Rows and columns of the tiles in which a GPU executes several steps of a loop.
+/// Rows and columns of the tiles in which a GPU computes several iterations of a loop.
 const TILE: [f64; 2] = [64.0, 64.0];
-/// Speed of neighbour reads for steps in tiles, almost all from registers, relative to single steps:
-/// fitted to 4 and 8 steps of Jacobi's relaxation (`docs/performance/model.md`).
+/// Speed of neighbour reads of iterations in tiles, almost all from registers, relative to single iterations:
+/// fitted to 4 and 8 iterations of Jacobi's relaxation (`docs/performance/model.md`).
 const IN_TILES: f64 = 8.0;
 
 /// The bottleneck of a launch.
@@ -54,8 +54,7 @@ impl OverBus {
 /// The cost of a launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Predicted device time in seconds, from the end of the previous launch to the end of this
-    /// one.
+    /// Predicted device time in seconds, from the end of the previous launch to the end of this one.
     pub seconds: f64,
     /// The dominant term.
     pub bound: LaunchBottleneck,
@@ -67,8 +66,8 @@ impl CopyTime {
         self.in_turn(bytes, 1)
     }
 
-    /// Seconds until `bytes` have arrived in `copies` consecutive copies (thesis, section 5.4: `L +
-    /// o + kG + g(n - 1)`).
+    /// Seconds until `bytes` have arrived in `copies` consecutive copies (thesis, section 5.4: `L + o + kG +
+    /// g(n - 1)`).
     pub fn in_turn(self, bytes: usize, copies: usize) -> f64 {
         if bytes == 0 {
             return 0.0;
@@ -79,7 +78,7 @@ impl CopyTime {
 }
 
 impl CopyTimes {
-    /// The line for this kind of host memory.
+    /// The copy times for this kind of host memory.
     pub fn of(&self, side: HostSide) -> CopyTime {
         match side {
             HostSide::Pinned => self.pinned,
@@ -89,12 +88,12 @@ impl CopyTimes {
 }
 
 impl MachineProfile {
-    /// The cost of a launch: its fixed time, then memory and arithmetic, which overlap the more the
-    /// less balanced they are: the root of the sum of their squares.
+    /// The cost of a launch: its fixed time plus the root of the sum of squares of memory and arithmetic,
+    /// which overlap the more the less balanced they are.
     ///
-    /// Filters work in tiles that include the surrounding rows ([`MachineProfile::tile_rows`]). Row
-    /// passes, and pixel operations that filters read, are computed for those as well. A launch of
-    /// few pixels leaves part of the device idle.
+    /// Filters work in tiles that include the surrounding rows ([`MachineProfile::tile_rows`]). Row filters,
+    /// and pixel operations that filters read, are computed for the surrounding rows as well. A launch of few
+    /// pixels leaves part of the device idle.
     pub fn launch(&self, work: &KernelWork) -> Cost {
         if work.bytes() == 0 {
             return Cost { seconds: 0.0, bound: LaunchBottleneck::Launch };
@@ -112,9 +111,9 @@ impl MachineProfile {
         let rate = self.rate(work.dtype);
         let idle = (self.arithmetic.fill / work.pixels.max(1) as f64).max(1.0);
         let idle = if tiles > 1.0 {
-            // A tile takes all registers of a multiprocessor, and arithmetic waits for the last of
-            // them: at 1024 x 1024 a step of Perona-Malik takes .0233 ms in tiles and .0178 one by
-            // one (`docs/performance/model.md`).
+            // A tile takes all registers of a multiprocessor, and arithmetic waits for the last tile: at 1024
+            // x 1024 an iteration of Perona-Malik takes .0233 ms in tiles and .0178 ms alone
+            // (`docs/performance/model.md`).
             let all = work.pixels.max(1) as f64 * tiles / (TILE[0] * TILE[1]);
             let at_once = self.arithmetic.tiles;
             idle.max((all / at_once).ceil() * at_once / all)
@@ -124,8 +123,8 @@ impl MachineProfile {
         let spared = if tiles > 1.0 { work.taps * (1.0 - 1.0 / IN_TILES) } else { 0.0 };
         let slid = if self.is_unified() { work.slid } else { 0.0 };
         let computed = (work.multiply_adds - slid - spared + work.staged * around) * tiles;
-        // Reads of chains straight from caches do not depend on how well a family of filters uses
-        // shared memory.
+        // Reads of chains directly from caches do not depend on how well a family of filters uses shared
+        // memory.
         let straight = if self.is_unified() { 0.0 } else { work.straight };
         let arithmetic = (computed / of.arithmetic + straight) * idle / rate;
         let forks = self.is_unified() && self.hardware.threads > 1 && work.pixels * work.dtype.size() >= FORK.1;
@@ -138,7 +137,7 @@ impl MachineProfile {
         Cost { seconds: fixed + memory.hypot(arithmetic), bound }
     }
 
-    /// Multiply-adds of a type per second: a processor computes more of the narrow ones at once.
+    /// Multiply-adds of a type per second. A CPU computes more values of a narrow type at once.
     pub fn rate(&self, dtype: DType) -> f64 {
         match dtype {
             DType::F64 => self.arithmetic.f64,
@@ -147,15 +146,16 @@ impl MachineProfile {
         }
     }
 
-    /// [`MachineProfile::launch`] with part of its traffic in the host's memory (thesis, section 5.5.1):
-    /// the bus works in both directions, concurrently with memory, and with arithmetic that does not
-    /// take longer than memory. Tiles of filters that reach further than a row cross the bus with all
-    /// that lies around them.
+    /// The cost of a [`MachineProfile::launch`] with part of its traffic in the host's memory (thesis,
+    /// section 5.5.1). The bus works in both directions, concurrently with memory and with arithmetic that
+    /// does not take longer than memory. Tiles of filters that reach further than a row cross the bus with
+    /// all their surroundings.
     pub fn launch_over(&self, work: &KernelWork, bus: OverBus) -> Cost {
         /// Rows above and below a pixel that tiles find in a cache.
         const BESIDE: usize = 2;
-        /// Slowdown of a kernel's reads and stores of the host's memory when both take as long: 25.5 ms for 1 GiB each way on
-        /// an H200, where the reads alone take 20.9 and the stores 20.4 (`docs/performance/model.md`).
+        /// Slowdown of a kernel's reads and stores of the host's memory when both take equally long: 25.5 ms
+        /// for 1 GiB each way on an H200, where the reads alone take 20.9 ms and the stores 20.4 ms
+        /// (`docs/performance/model.md`).
         const BOTH_WAYS: f64 = 1.22;
         let here = self.launch(work);
         if bus == OverBus::NONE || work.bytes() == 0 {
@@ -169,14 +169,14 @@ impl MachineProfile {
         let slowdown = if read.min(written) > 0.5 * read.max(written) { BOTH_WAYS } else { 1.0 };
         let (here_alone, over) = (here.seconds - self.launch.device, read.max(written) * slowdown + latency);
         let bound = if over > here_alone { LaunchBottleneck::Bus } else { here.bound };
-        // A kernel that computes for long has few reads and stores on their way: with 43 x 43 taps it takes the sum.
+        // A kernel with much arithmetic has few concurrent reads and stores: with 43 x 43 taps it takes the
+        // sum of both times.
         let both = if here.bound == LaunchBottleneck::Arithmetic { over + here_alone } else { over.hypot(here_alone) };
         Cost { seconds: self.launch.device + both, bound }
     }
 
-    /// Ratio of pixels computed by several steps to pixels stored: on a GPU, all pixels of each
-    /// tile are computed in all steps. On a processor, the number of threads determines the height
-    /// of blocks.
+    /// Ratio of pixels computed by several iterations to pixels stored. On a GPU, all pixels of each tile are
+    /// computed in all iterations. On a CPU, the number of threads determines the height of blocks.
     fn in_tiles(&self, work: &KernelWork) -> f64 {
         /// Minimum fraction of a tile that is stored.
         const LEAST: f64 = 0.1;
@@ -187,10 +187,10 @@ impl MachineProfile {
         1.0 / (stored[0] * stored[1])
     }
 
-    /// Number of surrounding rows per row of a tile for a filter of reach `reach`: few for small
-    /// filters, as tiles are as large as possible, and growing as fewer of the tile's own rows fit.
+    /// Number of surrounding rows per row of a tile for a filter of reach `reach`. It is small for small
+    /// filters, because tiles are as large as possible, and grows as fewer of the tile's own rows fit.
     fn around(&self, reach: usize) -> f64 {
-        /// Tiles are never thinner than this.
+        /// Maximum, because tiles have a minimum height.
         const MOST: f64 = 4.0;
         (reach as f64 / self.tile_rows).powi(3).min(MOST)
     }
@@ -220,8 +220,8 @@ impl MachineProfile {
         if direct { self.links.peers } else { self.links.network }
     }
 
-    /// Additional seconds of a launch split by two more parts, without the pixels: launch overhead
-    /// of the host and the device.
+    /// Additional seconds of a launch divided into two more parts, without their pixels: launch overhead of
+    /// host and device.
     pub fn division(&self) -> f64 {
         2.0 * (self.launch.host + self.launch.device)
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Messages and bytes.
+/// A number of messages, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Number of messages.
@@ -11,7 +11,7 @@ pub struct Load {
     pub bytes: usize,
 }
 
-/// The level of a hierarchy of links that a message crosses.
+/// The level of the hierarchy of links that a message crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LinkLevel {
     /// From device to device of one host.
@@ -28,7 +28,7 @@ impl LinkLevel {
     /// All levels, from the innermost.
     pub const ALL: [LinkLevel; 4] = [LinkLevel::Device, LinkLevel::Host, LinkLevel::Rack, LinkLevel::Cluster];
 
-    /// The ends of its links.
+    /// Names the ends of the links of a level.
     pub const fn between(self) -> &'static str {
         match self {
             LinkLevel::Device => "devices of a host",
@@ -66,7 +66,7 @@ impl Link {
         2.0 * self.latency * f64::from(ranks.max(1).next_power_of_two().trailing_zeros())
     }
 
-    /// The slower of both in latency and in bandwidth.
+    /// A link with the larger latency and the smaller bandwidth of both.
     #[must_use]
     pub fn worse(self, other: Link) -> Link {
         Link { latency: self.latency.max(other.latency), bandwidth: self.bandwidth.min(other.bandwidth) }

@@ -1,11 +1,11 @@
-//! Machines that are not here, by name, for predictions.
+//! Machines other than this one, by name, for predictions.
 
 use super::link::Link;
 use super::profile::MachineProfile;
 use super::set::Machine;
 
-/// Links of a network: between hosts of one rack, between racks, and whether the devices of a host
-/// share them. From nominal rates, of which 90 % arrive; latencies are estimates.
+/// The links of a network: between hosts of a rack, between racks, and whether the devices of a host share
+/// them. Rates are 90 % of the nominal rates; latencies are estimates.
 struct Network {
     name: &'static str,
     hosts: Link,
@@ -34,13 +34,12 @@ const NETWORKS: [Network; 2] = [
 ];
 
 impl Machine {
-    /// The machine of a name such as `h200x8-ib`, and the number of ranks on each of its hosts: a
-    /// device (`h200`, `h100`, or `cpu16` for a processor of 16 threads), the number of ranks on
-    /// each host (`x8`; 1 if left out), and the network (`ib` or `eth`; that of the profile if left
-    /// out), in racks of 4 hosts.
+    /// The machine with a name such as `h200x8-ib`, and the number of ranks on each of its hosts. The name
+    /// has a device (`h200`, `h100`, or `cpu16` for a CPU of 16 threads), the number of ranks on each host
+    /// (`x8`; 1 if omitted), and the network (`ib` or `eth`; the profile's if omitted), in racks of 4 hosts.
     ///
     /// # Errors
-    /// The unknown part of the name, and what is known.
+    /// The unknown part of the name, and the known names.
     pub fn named(name: &str) -> Result<(Machine, usize), String> {
         let (device, network) = name.split_once('-').map_or((name, None), |(d, n)| (d, Some(n)));
         let (device, ranks) = device.rsplit_once('x').map_or((device, "1"), |(d, n)| (d, n));

@@ -1,4 +1,4 @@
-//! The numbers of one machine.
+//! Profiles: the numbers of one machine.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +11,8 @@ use crate::ir::kernel::Family;
 /// The speed of the machine of one rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineProfile {
-    /// Version of the format and its meaning: [`MachineProfile::VERSION`], otherwise the profile is
-    /// ignored.
+    /// Version of the format and its meaning. A profile with another version than [`MachineProfile::VERSION`]
+    /// is ignored.
     pub version: u32,
     /// The machine.
     pub hardware: Hardware,
@@ -26,19 +26,18 @@ pub struct MachineProfile {
     pub both_ways: f64,
     /// Fixed cost of a launch.
     pub launch: Launching,
-    /// Host seconds per recorded operation besides its launches: to record it, to look up its plan,
-    /// to release it.
+    /// Host seconds per recorded operation in addition to its launches: recording it, finding its plan,
+    /// releasing it.
     pub recording: f64,
-    /// Bytes per second, read and written together, of a copy within the device's memory, by its
-    /// total bytes.
+    /// Bytes per second (read and written together) of a copy within the device's memory, by its total bytes.
     pub memory: Rates,
     /// Multiply-adds per second.
     pub arithmetic: ArithmeticRates,
-    /// Reach in rows at which a tile of a filter has as many surrounding rows as its own.
+    /// The reach in rows at which a tile of a filter has as many surrounding rows as rows of its own.
     pub tile_rows: f64,
     /// Efficiency of kernels in memory and arithmetic.
     pub families: BTreeMap<Family, Efficiency>,
-    /// Bytes per second copied by the host, by number of threads.
+    /// Bytes per second that the host copies, by number of threads.
     pub host_copy: Rates,
     /// Files.
     pub files: FileRates,
@@ -46,11 +45,11 @@ pub struct MachineProfile {
     pub links: Links,
 }
 
-/// Identifies the hardware of a profile, without a host name: measurements of other hardware or
-/// another driver do not apply.
+/// Identifies the hardware of a profile, without a host name. Measurements do not apply to other hardware or
+/// another driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hardware {
-    /// The device's name for itself.
+    /// The name that the device reports.
     pub device: String,
     /// Version of its driver; empty if there is none.
     pub driver: String,
@@ -66,7 +65,7 @@ pub struct Hardware {
 pub enum ProfileOrigin {
     /// Measured on this machine.
     Measured,
-    /// Measured on a machine with this device, and shipped with Horus.
+    /// Measured on a machine with such a device, and shipped with Horus.
     Shipped,
     /// Assumed.
     Default,
@@ -90,7 +89,7 @@ pub struct CopyTimes {
     pub staged: CopyTime,
     /// By kernels that access images pixel by pixel.
     pub mapped: CopyTime,
-    /// By filters that read more than the rows beside a pixel, in tiles.
+    /// By filters that read, in tiles, more than the rows next to a pixel.
     pub tiled: CopyTime,
 }
 
@@ -125,15 +124,15 @@ pub struct ArithmeticRates {
     pub f64: f64,
     /// Minimum number of pixels that occupies the whole device: a smaller launch takes as long.
     pub fill: f64,
-    /// Tiles of several steps of a loop that a GPU computes at once: one on each multiprocessor. No
-    /// measurement tells it: it is that of the shipped profile.
+    /// Number of tiles of several iterations of a loop that a GPU computes at once: one on each
+    /// multiprocessor. It is not measured but taken from the shipped profile.
     pub tiles: f64,
 }
 
 /// Efficiency of a family of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Efficiency {
-    /// Fraction of a copy's bandwidth; above 1 if they exceed it.
+    /// Fraction of the bandwidth of a copy; may exceed 1.
     pub memory: f64,
     /// Fraction of the peak multiply-adds.
     pub arithmetic: f64,
@@ -159,12 +158,12 @@ pub struct Links {
     pub network: Link,
 }
 
-/// Rates at some sizes, ascending; interpolated by the logarithm of the size.
+/// Rates at some sizes, ascending, interpolated by the logarithm of the size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rates(pub Vec<(f64, f64)>);
 
 impl Rates {
-    /// The rate at `size`; outside the table, the rate at its nearest end.
+    /// The rate at `size`; outside the table, the rate at the nearest end.
     pub fn at(&self, size: f64) -> f64 {
         let after = self.0.iter().position(|(s, _)| *s >= size).unwrap_or(self.0.len());
         match (after.checked_sub(1).map(|i| self.0[i]), self.0.get(after)) {
@@ -194,17 +193,17 @@ impl MachineProfile {
     /// The version that this Horus writes and reads.
     pub const VERSION: u32 = 7;
 
-    /// Bytes per second between a host and a device that computes on the host's memory: no copies
-    /// are made.
+    /// Bytes per second between a host and a device that computes on the host's memory, where no copies are
+    /// made.
     pub(super) const NO_COPY: f64 = 1e18;
 
-    /// Returns `true` if the device computes on the host's memory: no copies are made.
+    /// Returns `true` if the device computes on the host's memory, so that no copies are made.
     pub fn is_unified(&self) -> bool {
         self.upload.pinned.bandwidth >= MachineProfile::NO_COPY
     }
 
-    /// The device as one of several that copy concurrently. Each has its own link to the host;
-    /// copies of pageable memory share the host's processors and memory.
+    /// The device as one of several that copy concurrently. Each has its own link to the host; copies of
+    /// pageable memory share the host's CPUs and memory.
     #[must_use]
     pub fn sharing_host_copies(mut self, devices: usize) -> MachineProfile {
         /// A copy larger than any cache.
@@ -218,8 +217,8 @@ impl MachineProfile {
         self
     }
 
-    /// A device on the host's memory with a part of that to itself, beside devices with their own: what
-    /// it reads and writes is copied, at the measured rate of one thread
+    /// A device that computes on its own part of the host's memory, together with devices that have their own
+    /// memory: its inputs and results are copied, at the measured rate of one thread
     /// (`docs/performance/model.md`).
     #[must_use]
     pub fn with_host_copies(self) -> MachineProfile {
@@ -234,7 +233,7 @@ impl MachineProfile {
         self.families.get(&family).copied().unwrap_or(ALL)
     }
 
-    /// The first invalid number of the profile, if any: the profile is foreign or damaged.
+    /// The first invalid number of the profile, if any: the profile is then foreign or damaged.
     pub fn fault(&self) -> Option<&'static str> {
         let MachineProfile { upload, download, launch, arithmetic, files, links, .. } = self;
         let lines = [upload, download].into_iter().flat_map(|c| [c.pinned, c.staged, c.mapped, c.tiled]);

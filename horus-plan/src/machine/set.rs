@@ -1,16 +1,16 @@
-//! The machines of all ranks, the same set on each rank: the input of planning.
+//! The machines of all ranks, the same set on each rank: an input of planning.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::link::{Link, LinkLevel};
 use super::profile::MachineProfile;
 
-/// The machines that the ranks of a session run on. The same on every rank.
+/// The machines of the ranks of a session; the same on every rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// Distinct profiles, at least one.
     profiles: Vec<MachineProfile>,
-    /// Index of each rank's profile; further ranks repeat the list.
+    /// Index of each rank's profile; the list repeats for further ranks.
     of: Vec<usize>,
     /// Host of each rank.
     hosts: Vec<usize>,
@@ -30,22 +30,22 @@ impl Machine {
         Machine { profiles, of, hosts, racks, digest: digest.finish() }
     }
 
-    /// Ranks on equal machines, each on its own host.
+    /// The machines of ranks with equal profiles, each on its own host.
     pub fn alike(profile: MachineProfile) -> Machine {
         Machine::new(vec![profile], vec![0], vec![0], None)
     }
 
-    /// A digest of the machines, by which ranks compare them.
+    /// A digest with which ranks compare their machines.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// The assumed machine, if nothing is known: see [`MachineProfile::of_default`].
+    /// The assumed machine, if no profile is known: see [`MachineProfile::of_default`].
     pub fn of_default(unified: bool) -> Machine {
         Machine::alike(MachineProfile::of_default(unified))
     }
 
-    /// A profile and a host number per rank, at least one.
+    /// The machines of ranks given by profile and host number, at least one.
     pub fn of_ranks(ranks: Vec<(MachineProfile, usize)>) -> Machine {
         let mut profiles: Vec<MachineProfile> = Vec::new();
         let (mut of, mut hosts) = (Vec::new(), Vec::new());
@@ -68,7 +68,7 @@ impl Machine {
         &self.profiles
     }
 
-    /// The profile of rank `rank`. Ranks beyond those of the session repeat them in turn.
+    /// The profile of rank `rank`. Profiles repeat for ranks beyond those of the session.
     pub fn of(&self, rank: usize) -> &MachineProfile {
         &self.profiles[self.of[rank % self.of.len()]]
     }
@@ -83,8 +83,8 @@ impl Machine {
         self.profiles.iter().all(MachineProfile::is_unified)
     }
 
-    /// The slowest link for messages: see [`MachineProfile::link`]. Devices of several hosts are as far
-    /// apart as their hosts.
+    /// The slowest link for messages: see [`MachineProfile::link`]. Devices of several hosts are linked as
+    /// their hosts are.
     pub fn link(&self, direct: bool) -> Link {
         let direct = direct && self.hosts.iter().all(|host| *host == self.hosts[0]);
         let mut links = self.profiles.iter().map(|p| p.link(direct));

@@ -17,9 +17,9 @@ const fn family(memory: f64, arithmetic: f64) -> Efficiency {
     Efficiency { memory, arithmetic }
 }
 
-/// Fitted to kernels of one H200 at 4096x4096 (`docs/performance/gpu.md`; `tests/rooms/machine.rs`
-/// repeats the comparison), those of bytes and transforms to kernels of one H100 (the same page).
-/// Rank filters, histograms and transpositions are estimates.
+/// Fitted to kernels of one H200 at 4096x4096 (`docs/performance/gpu.md`; `tests/rooms/machine.rs` repeats
+/// the comparison). Bytes and transforms are fitted to kernels of one H100 (the same page). Rank filters,
+/// histograms and transpositions are estimates.
 const GPU: [(Family, Efficiency); 12] = [
     (Family::Pixel, family(1.25, 0.5)),
     (Family::CorrelateSmall, family(1.0, 0.7)),
@@ -35,9 +35,9 @@ const GPU: [(Family, Efficiency); 12] = [
     (Family::Transpose, family(0.8, 1.0)),
 ];
 
-/// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`docs/performance/cpu.md`); those of bytes
-/// and transforms follow from their ratio to large filters on another processor (the same page, and
-/// `docs/performance/model.md`). Rank filters, histograms and transpositions are estimates.
+/// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`docs/performance/cpu.md`). Bytes and transforms
+/// follow from their ratio to large filters on another CPU (the same page, and `docs/performance/model.md`).
+/// Rank filters, histograms and transpositions are estimates.
 const CPU: [(Family, Efficiency); 12] = [
     (Family::Pixel, family(1.35, 0.25)),
     (Family::CorrelateSmall, family(1.2, 0.95)),
@@ -58,14 +58,13 @@ const fn line(latency: f64, bandwidth: f64) -> CopyTime {
 }
 
 impl MachineProfile {
-    /// The assumed profile of unknown hardware: of a device with its own memory, or of one that
-    /// computes on the host's memory (`unified`). Links and the bus are those of a good machine of
-    /// 2020 and later.
+    /// The assumed profile of unknown hardware: a device with its own memory, or a device that computes on
+    /// the host's memory (`unified`). Links and bus are as in a good machine of 2020 and later.
     pub fn of_default(unified: bool) -> MachineProfile {
         if unified { MachineProfile::of_cores(4) } else { gpu() }
     }
 
-    /// The assumed profile of a processor with `threads` threads.
+    /// The assumed profile of a CPU with `threads` threads.
     pub fn of_cores(threads: usize) -> MachineProfile {
         let threads = threads.max(1);
         let most = threads.min(8) as f64;
@@ -129,7 +128,7 @@ fn gpu() -> MachineProfile {
     }
 }
 
-/// An H200 by PCIe 5, driver 580.
+/// An H200 on PCIe 5, driver 580.
 fn h200() -> MachineProfile {
     let mapped = CopyTime { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 51.0 * GB };
     let upload = CopyTimes {
@@ -150,9 +149,9 @@ fn h200() -> MachineProfile {
         download,
         both_ways: 1.09,
         // Device: everyday kernels of 64 to 512 squared, whose first blocks read before they compute
-        // (`docs/performance/model.md`); empty ones take 2.1 us.
+        // (`docs/performance/model.md`). Empty kernels take 2.1 us.
         launch: Launching { host: 5e-6, device: 4e-6 },
-        // Without the launch: 64 MiB are copied in 45 us, of which an empty kernel takes 5.5.
+        // Without the launch: 64 MiB are copied in 45 us, of which an empty kernel takes 5.5 us.
         memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),
         arithmetic: ArithmeticRates { f32: 30.5 * TB, f64: 15.0 * TB, fill: 0.0, tiles: 132.0 },
         host_copy: Rates(vec![(1.0, 6.0 * GB), (16.0, 45.0 * GB)]),
@@ -161,7 +160,7 @@ fn h200() -> MachineProfile {
     }
 }
 
-/// An H100 with memory of 3.35 TB/s: as the H200, which differs in its memory.
+/// An H100 with memory of 3.35 TB/s: like the H200 except for its memory.
 fn h100() -> MachineProfile {
     let wide = h200();
     MachineProfile {

@@ -19,7 +19,7 @@ describe! {
         .example("luminance otsu label 8 convert u16");
 }
 
-/// Most pixels of an image whose labels fit `i32`.
+/// Maximum number of pixels of an image whose labels fit in `i32`.
 pub const MOST_PIXELS: usize = i32::MAX as usize;
 
 /// The neighbours of a pixel along levels, rows and columns: a symmetric structure of 3x3x3 pixels.
@@ -71,7 +71,7 @@ impl Connectivity {
         Connectivity(bits)
     }
 
-    /// Neighbours that differ along at most `axes` axes.
+    /// Neighbours whose positions differ along at most `axes` axes.
     const fn within(axes: usize) -> Connectivity {
         let (mut bits, mut k) = (0, 0);
         while k < BEFORE {
@@ -95,8 +95,7 @@ impl Connectivity {
         self.before().chain(self.before().map(|by| by.map(|d| -d)))
     }
 
-    /// Bit `9 (z + 1) + 3 (y + 1) + x + 1` is set if the preceding pixel at offset `(z, y, x)` is a
-    /// neighbour.
+    /// Bit `9 (z + 1) + 3 (y + 1) + x + 1` is set if the preceding pixel at offset `(z, y, x)` is a neighbour.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -147,7 +146,7 @@ impl ImageOperation for Components {
     }
 
     fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
-        // Runs of pixels look for their roots.
+        // Runs of pixels search for their roots.
         LaunchEffort::of_rows(Family::Histogram, output.0, rows, 1.0 + self.neighbours.before().count() as f64)
     }
 

@@ -1,7 +1,7 @@
-//! What people are told of operations: names here and in other libraries, parameters, help.
+//! Descriptions of operations: names here and in other libraries, parameters, help.
 //!
-//! Each module of operations describes its own, by `describe!`. The command, its help, completions and manual, and the page of
-//! operations are made of these descriptions; a composition has one beside its function.
+//! Each module of operations describes its own by `describe!`; a composition has a description next to its function.
+//! The command, its help, completions and manual, and the page of operations are made from these descriptions.
 
 /// The description of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub struct Description {
     pub method: &'static str,
     /// Its place in lists.
     pub group: OperationGroup,
-    /// What it is to planner and devices.
+    /// Its kind for planner and devices.
     pub pattern: Pattern,
     /// Its parameters in the command.
     pub parameters: &'static [Parameter],
@@ -22,12 +22,12 @@ pub struct Description {
     pub summary: &'static str,
     /// Formula, conventions and source, if a line does not suffice.
     pub details: &'static str,
-    /// Names in other libraries, with a prefix: `np.` NumPy, `ndi.` `scipy.ndimage`, `ski.` scikit-image, `cv.` OpenCV, `imageproc::` and
-    /// `image::` the crates of Rust.
+    /// Names in other libraries, with a prefix: `np.` NumPy, `ndi.` `scipy.ndimage`, `ski.` scikit-image, `cv.` OpenCV,
+    /// `imageproc::` and `image::` the crates of Rust.
     pub elsewhere: &'static [&'static str],
-    /// Differences from these.
+    /// Differences from the operations in other libraries.
     pub differs: &'static str,
-    /// A chain of the command that contains it; empty for an operation of the library only.
+    /// An example: a chain of the command. Empty for an operation of the library only.
     pub example: &'static str,
 }
 
@@ -44,11 +44,11 @@ pub enum OperationGroup {
     Filters,
     /// Morphology.
     Morphology,
-    /// Geometry.
+    /// Geometric transformations.
     Geometry,
     /// Line detectors.
     Detectors,
-    /// Statistics whose results are images.
+    /// Statistics that are images.
     Statistics,
     /// Numbers.
     Numbers,
@@ -84,27 +84,27 @@ impl OperationGroup {
     }
 }
 
-/// What an operation is to planner and devices.
+/// The kind of an operation for planner and devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Each pixel from those at its place.
+    /// Each pixel is computed from the pixels at its position.
     Pixel,
-    /// Each pixel from those around it.
+    /// Each pixel is computed from the pixels around it.
     Neighbourhood,
-    /// Pixels combined with weights, and reduced: `sum` of `mul` is a linear filter.
+    /// Pixels are combined with weights and reduced: `sum` of `mul` is a linear filter.
     GeneralizedConvolution,
-    /// Each pixel from another place.
+    /// Each pixel comes from another position.
     Geometric,
-    /// Fewer pixels or a number, of many.
+    /// Fewer pixels, or a number, are computed from many pixels.
     Reduction,
-    /// Pixels that depend on the whole image.
+    /// Each pixel depends on the whole image.
     WholeImage,
-    /// Others of these, one after another.
+    /// Several of these, one after another.
     Composition,
 }
 
 impl Pattern {
-    /// Name in plain words.
+    /// The name in plain words.
     pub const fn name(self) -> &'static str {
         match self {
             Pattern::Pixel => "pixel",
@@ -125,9 +125,9 @@ pub struct Parameter {
     pub name: &'static str,
     /// What it accepts.
     pub kind: Accepts,
-    /// The word used if none is given.
+    /// The default, as a word of the command.
     pub default: Option<&'static str>,
-    /// Description, if name and kind do not suffice.
+    /// Description, if name and kind do not say all.
     pub help: &'static str,
 }
 
@@ -144,7 +144,7 @@ pub const fn optional(name: &'static str, kind: Accepts, default: &'static str, 
 /// The border mode of a filter.
 pub const BORDER: Parameter = optional("border", Accepts::Border, "reflect101", "border mode");
 
-/// The kinds of arguments.
+/// Kinds of arguments.
 #[derive(Clone, Copy, Debug)]
 pub enum Accepts {
     /// A number.
@@ -155,14 +155,13 @@ pub enum Accepts {
     Count,
     /// An integer.
     Offset,
-    /// A number of pixels, a percentage of the present extent, or `auto` to follow the other
-    /// extent.
+    /// A number of pixels, a percentage of the present height or width, or `auto` to follow the other one.
     Extent,
-    /// A number, or `auto` for the limit of the type.
+    /// A number, or `auto` for the limit of the pixel type.
     Limit,
     /// Numbers, separated by commas.
     Numbers,
-    /// A number, one for each channel, or a picture.
+    /// A number, a number for each channel, or a picture.
     Operand,
     /// A picture.
     File,
@@ -176,7 +175,8 @@ pub enum Accepts {
     Taps,
 }
 
-/// The description of an operation, a method of the same name unless [`Description::called`] or [`Description::only_command`] follows.
+/// Describes an operation. The method has the same name unless [`Description::called`] or [`Description::only_command`]
+/// follows.
 pub const fn description(
     name: &'static str,
     group: OperationGroup,
@@ -199,47 +199,47 @@ pub const fn description(
 }
 
 impl Description {
-    /// With further names in the command.
+    /// Adds further names in the command.
     pub const fn also(self, aliases: &'static [&'static str]) -> Description {
         Description { aliases, ..self }
     }
 
-    /// Of a method or function of another name.
+    /// Sets another name of the method or function.
     pub const fn called(self, method: &'static str) -> Description {
         Description { method, ..self }
     }
 
-    /// Without a method: a composition that the command makes.
+    /// Marks an operation without a method: the command composes it.
     pub const fn only_command(self) -> Description {
         Description { method: "", ..self }
     }
 
-    /// With parameters.
+    /// Sets the parameters.
     pub const fn takes(self, parameters: &'static [Parameter]) -> Description {
         Description { parameters, ..self }
     }
 
-    /// With [`Description::details`].
+    /// Sets [`Description::details`].
     pub const fn details(self, details: &'static str) -> Description {
         Description { details, ..self }
     }
 
-    /// With names in other libraries.
+    /// Sets the names in other libraries.
     pub const fn elsewhere(self, elsewhere: &'static [&'static str]) -> Description {
         Description { elsewhere, ..self }
     }
 
-    /// With differences from other libraries.
+    /// Sets the differences from other libraries.
     pub const fn differs(self, differs: &'static str) -> Description {
         Description { differs, ..self }
     }
 
-    /// With a chain of the command.
+    /// Sets the example of the command.
     pub const fn example(self, example: &'static str) -> Description {
         Description { example, ..self }
     }
 
-    /// Its syntax: `gauss SIGMA [border=reflect101]`.
+    /// The syntax: `gauss SIGMA [border=reflect101]`.
     pub fn signature(&self) -> String {
         let words = self.parameters.iter().map(|p| match p.default {
             None => format!(" {}", p.name.to_uppercase()),
@@ -249,15 +249,15 @@ impl Description {
     }
 }
 
-/// The descriptions of a module's operations, and the list of them.
+/// Declares the descriptions of a module's operations, and the list of them.
 macro_rules! describe {
     ($($NAME:ident = $description:expr;)*) => {
         $(
-            /// What people are told of this operation.
+            /// The description of this operation.
             pub const $NAME: crate::ops::describe::Description = $description;
         )*
 
-        /// The descriptions of this module's operations.
+        /// The descriptions of the operations of this module.
         pub(super) const DESCRIBED: &[crate::ops::describe::Description] = &[$($NAME),*];
     };
 }

@@ -1,10 +1,10 @@
-//! Distances to the background, the pixels that are 0: in planes first along columns, then along rows; in volumes first along
-//! levels, then along columns, then along rows.
+//! Distances to the background, the pixels that are 0: in images first along columns, then along rows; in volumes first
+//! along levels, then along columns, then along rows.
 //!
-//! A pixel's nearest background pixel is, for some column, that column's nearest to the pixel's row
-//! (Meijster, Roerdink and Hesselink 2000). The first pass finds these, as offsets, and the second
-//! selects the column. A volume is one plane more: of the nearest pixels of each level the second
-//! pass selects the row, and the third the column. Offsets do not depend on the place of a strip or a region.
+//! For some column, a pixel's nearest background pixel is the background pixel of that column nearest to the pixel's
+//! row (Meijster, Roerdink and Hesselink 2000). The first sweep finds these as offsets, the second selects the column.
+//! In a volume, the second sweep selects the row among the nearest pixels of each level, and the third selects the
+//! column. Offsets do not depend on the position of a strip or a region.
 
 use super::describe::{Accepts, OperationGroup, Pattern, describe, description, optional};
 use super::footprint::{Access, InputRead, Rect};
@@ -27,25 +27,25 @@ describe! {
         .example("luminance otsu distance");
 }
 
-/// Offset of pixels whose column, or plane, has no background.
+/// The offset of pixels whose column, or plane, has no background.
 pub const NONE: i32 = i32::MIN;
 
-/// The offset, in pixels, of the nearest background pixel on each pixel's line along an axis, rows or
-/// levels: of two the first. [`NONE`] on a line without any. Yields `i32`, per channel.
+/// The offset in pixels to the nearest background pixel on each pixel's line along an axis (rows or levels); of two
+/// equally near, the first. [`NONE`] on a line without background. Yields `i32`, per channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NearestOnLine {
     /// [`Axis::Rows`] or [`Axis::Depth`].
     pub along: Axis,
 }
 
-/// The distance that is minimal.
+/// The distance to minimize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric {
-    /// The length of a straight line.
+    /// The Euclidean distance.
     Euclidean(Spacing),
-    /// Steps to pixels that share an edge.
+    /// The number of moves between pixels that share an edge.
     Taxicab,
-    /// Steps to pixels that touch.
+    /// The number of moves between pixels that touch.
     Chessboard,
 }
 
@@ -57,21 +57,21 @@ impl Spacing {
     /// Pixels of size 1.
     pub const UNIT: Spacing = Spacing::new([1.0; 3]);
 
-    /// Distances between levels, between rows and between columns.
+    /// A spacing with these distances between levels, between rows and between columns.
     pub const fn new([levels, rows, columns]: [f64; 3]) -> Spacing {
         Spacing([Scalar::F64(levels), Scalar::F64(rows), Scalar::F64(columns)])
     }
 
-    /// Distances between levels, between rows and between columns.
+    /// The distances between levels, between rows and between columns.
     pub fn get(self) -> [f64; 3] {
         self.0.map(Scalar::to_f64)
     }
 }
 
 impl Metric {
-    /// What is compared, by the numbers of levels, rows and columns: the squared distance, or the
-    /// number of steps. It never falls as one of them grows, not even by rounding, so that each pass
-    /// may select, and a search outwards end.
+    /// The compared measure of a distance in levels, rows and columns: its square, or the number of moves. It never
+    /// decreases as one of the numbers grows, not even by rounding, so that each sweep may select and an outward search
+    /// ends.
     #[inline(always)]
     pub fn measure(self, [levels, rows, columns]: [f64; 3]) -> f64 {
         match self {
@@ -86,22 +86,21 @@ impl Metric {
     }
 }
 
-/// Offsets of levels and rows in one number: the row's are its last bits, with a sign, and the
-/// level's the others.
+/// Offsets of level and row in one number: the last bits are the row's, with a sign, the others are the level's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JoinedOffsets {
-    /// Bits of the offset of a row: 0 for offsets of levels alone, 32 for those of rows alone.
+    /// Bits of the row's offset: 0 for offsets of levels alone, 32 for offsets of rows alone.
     pub row_bits: u32,
 }
 
 impl JoinedOffsets {
-    /// Offsets of rows.
+    /// Offsets of rows alone.
     pub const ROWS: JoinedOffsets = JoinedOffsets { row_bits: 32 };
 
-    /// Offsets of levels.
+    /// Offsets of levels alone.
     pub const LEVELS: JoinedOffsets = JoinedOffsets { row_bits: 0 };
 
-    /// Offsets in images of a shape; `None` if they do not fit.
+    /// The layout of offsets in images of a shape; `None` if they do not fit.
     pub const fn of(shape: Shape) -> Option<JoinedOffsets> {
         if shape.depth <= 1 {
             return Some(JoinedOffsets::ROWS);
@@ -111,11 +110,11 @@ impl JoinedOffsets {
             Some(bits) => bits + 2,
             None => 1,
         };
-        // The lowest number is left to `NONE`.
+        // The lowest number is reserved for `NONE`.
         if levels + row_bits < 32 { Some(JoinedOffsets { row_bits }) } else { None }
     }
 
-    /// The offset of the level and that of the row.
+    /// Splits an offset into the level's and the row's.
     #[inline(always)]
     pub const fn split(self, offset: i32) -> [i32; 2] {
         match self.row_bits {
@@ -128,7 +127,7 @@ impl JoinedOffsets {
         }
     }
 
-    /// Both offsets in one.
+    /// Joins both offsets.
     #[inline(always)]
     pub const fn join(self, [level, row]: [i32; 2]) -> i32 {
         match self.row_bits {
@@ -138,11 +137,11 @@ impl JoinedOffsets {
     }
 }
 
-/// What is found of the nearest background pixel.
+/// The result for the nearest background pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NearestResult {
-    /// The distance: for [`Metric::Euclidean`] the root of the measure, in `f32` or `f64`, infinite
-    /// without background; otherwise the measure in `i32`, -1 without background.
+    /// The distance. For [`Metric::Euclidean`] the root of the measure, in `f32` or `f64`, and infinity without
+    /// background; otherwise the measure in `i32`, and -1 without background.
     Distance,
     /// The offset of its level, or [`NONE`].
     Level,
@@ -150,31 +149,31 @@ pub enum NearestResult {
     Row,
     /// The offset of its column, or [`NONE`].
     Column,
-    /// Those of its level and its row, [joined](NearestPixel::offsets), or [`NONE`].
+    /// The offsets of its level and row, [joined](NearestPixel::offsets), or [`NONE`].
     Joined,
 }
 
-/// The nearest background pixel of each pixel, of those that are nearest on lines of an earlier
-/// pass, by their offsets: the first on the line along an axis with the smallest measure.
+/// The nearest background pixel of each pixel, among the nearest pixels on lines that an earlier sweep found: the first
+/// on the line along an axis with the smallest measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NearestPixel {
-    /// The axis of lines: [`Axis::Rows`] of volumes after a pass along levels, or [`Axis::Columns`].
+    /// The axis of lines: [`Axis::Rows`] of volumes after a sweep along levels, or [`Axis::Columns`].
     pub along: Axis,
-    /// Offsets of levels and rows: those that a pass along rows makes, and one along columns reads.
+    /// Layout of the offsets of levels and rows that a sweep along rows writes and a sweep along columns reads.
     pub offsets: JoinedOffsets,
-    /// The distance that is minimal.
+    /// The distance to minimize.
     pub metric: Metric,
-    /// The result: of a pass along rows [`NearestResult::Joined`].
+    /// The result; [`NearestResult::Joined`] for a sweep along rows.
     pub found: NearestResult,
 }
 
 impl NearestPixel {
-    /// True if the result is a distance in floats.
+    /// Returns `true` if the result is a distance in floats.
     pub const fn is_float(self) -> bool {
         matches!(self, NearestPixel { metric: Metric::Euclidean(_), found: NearestResult::Distance, .. })
     }
 
-    /// The offsets that are read.
+    /// The layout of the offsets that are read.
     pub const fn read(self) -> JoinedOffsets {
         match self.along {
             Axis::Rows => JoinedOffsets::LEVELS,
@@ -182,7 +181,8 @@ impl NearestPixel {
         }
     }
 
-    /// The numbers of levels, rows and columns to a pixel so far away on the line that has this offset.
+    /// The distance in levels, rows and columns to a background pixel: `offset` is stored in the line `steps` further
+    /// on.
     #[inline(always)]
     pub fn away(self, offset: i32, steps: f64) -> [f64; 3] {
         let [level, row] = self.read().split(offset).map(f64::from);
@@ -192,7 +192,7 @@ impl NearestPixel {
         }
     }
 
-    /// What is found, of a pixel so far away on the line that has this offset.
+    /// The result for a background pixel whose `offset` is stored `steps` pixels further along the line.
     #[inline(always)]
     pub const fn offset(self, offset: i32, steps: i32) -> i32 {
         let [level, row] = self.read().split(offset);
@@ -205,7 +205,7 @@ impl NearestPixel {
         }
     }
 
-    /// The lines that hold the pixels of a rectangle.
+    /// The lines that contain the pixels of a rectangle.
     const fn lines(self, need: Rect, of: Shape) -> Rect {
         match self.along {
             Axis::Rows => Rect { rows: Window::whole(of.height), ..need },
@@ -215,7 +215,7 @@ impl NearestPixel {
 }
 
 impl NearestOnLine {
-    /// The lines that hold the pixels of a rectangle.
+    /// The lines that contain the pixels of a rectangle.
     const fn lines(self, need: Rect, of: Shape) -> Rect {
         match self.along {
             Axis::Rows => Rect { rows: Window::whole(of.height), ..need },

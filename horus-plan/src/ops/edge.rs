@@ -1,4 +1,4 @@
-//! The edges of warps: pixels of the result whose positions lie beyond those of the input.
+//! The edges of warps: pixels of the result whose positions are beyond the edges of the input.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -8,10 +8,10 @@ use horus_base::shape::{Border, Shape};
 /// The rule of a warp for positions beyond the edges of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WarpEdge {
-    /// Interpolation between the pixels that the border mode gives there; a constant takes part.
+    /// Interpolates between the pixels that the border mode gives, including a constant.
     Border(Border),
-    /// A constant, without interpolation (SciPy's mode `constant`). Neighbours of positions inside
-    /// are mirrored, as by [`Border::Reflect101`].
+    /// A constant, without interpolation (SciPy's mode `constant`). Neighbours of positions inside are mirrored, as by
+    /// [`Border::Reflect101`].
     Inside(InsidePixels),
 }
 
@@ -22,7 +22,7 @@ impl From<Border> for WarpEdge {
 }
 
 impl WarpEdge {
-    /// Border mode of the pixels around the positions that are sampled.
+    /// The border mode of the pixels around sampled positions.
     pub const fn border(&self) -> Border {
         match self {
             WarpEdge::Border(border) => *border,
@@ -30,7 +30,7 @@ impl WarpEdge {
         }
     }
 
-    /// The value of pixels that see nothing of the input, if it is a constant.
+    /// The value of pixels outside the input, if it is a constant.
     pub fn constant(&self) -> Option<f64> {
         match self {
             WarpEdge::Border(border) => border.constant(),
@@ -38,7 +38,7 @@ impl WarpEdge {
         }
     }
 
-    /// The same rule for an output that begins at this row and column of the former.
+    /// The same rule for an output that begins at this row and column of the original output.
     #[must_use]
     pub fn cut(self, [y, x]: [isize; 2]) -> WarpEdge {
         match self {
@@ -48,15 +48,15 @@ impl WarpEdge {
     }
 }
 
-/// The pixels of an output whose positions lie between the centres of the first and the last pixel
-/// of the input, and the value of all others.
+/// The pixels of an output whose positions are between the centres of the first and the last pixel of the input, and
+/// the value of all other pixels.
 ///
-/// The positions of a warp in fixed point cannot tell, since they are rounded: these are computed
-/// in `f64`, each operation rounded, in the order of SciPy. Rounding keeps the order of positions,
-/// so that the pixels of a row are one run.
+/// The rounded fixed-point positions of a warp cannot decide this. These positions are computed in `f64`, with each
+/// operation rounded, in the order of SciPy. Rounding preserves the order of positions, so that the pixels of a row are
+/// one run.
 #[derive(Clone, Copy, Debug)]
 pub struct InsidePixels {
-    /// Row and column of the output's first pixel in the output whose positions these are.
+    /// Row and column of this output's first pixel in the original output, to which positions refer.
     pub origin: [isize; 2],
     /// Positions along the rows and along the columns of the input.
     pub along: [WarpPositions; 2],
@@ -64,22 +64,22 @@ pub struct InsidePixels {
     pub value: f64,
 }
 
-/// Positions along an axis: `((y + before[0]) * per[0] + (x + before[1]) * per[1]) + offset`, inside
-/// from 0 to `last`.
+/// Positions along an axis: `((y + before[0]) * per[0] + (x + before[1]) * per[1]) + offset`; inside if from 0 to
+/// `last`.
 #[derive(Clone, Copy, Debug)]
 pub struct WarpPositions {
-    /// What is added to the row and to the column.
+    /// Added to the row and to the column.
     pub before: [f64; 2],
     /// Position per row and per column.
     pub per: [f64; 2],
-    /// What is added to the sum.
+    /// Added to the sum.
     pub offset: f64,
     /// The last pixel of the input.
     pub last: f64,
 }
 
 impl WarpPositions {
-    /// The numbers, in the order of their declaration.
+    /// All numbers, in the order of their declaration.
     pub const fn numbers(&self) -> [f64; 6] {
         let WarpPositions { before, per, offset, last } = self;
         [before[0], before[1], per[0], per[1], *offset, *last]
@@ -110,11 +110,11 @@ impl WarpPositions {
         [start, self.first(y, [start, right], high, late)]
     }
 
-    /// The first column of row `y` on which a property of positions holds that then stays; it changes
-    /// near the position `limit`.
+    /// The first column of row `y` where `holds` is true of the position (and stays true); it changes near position
+    /// `limit`.
     #[inline(always)]
     fn first(&self, y: f64, [mut low, mut high]: [isize; 2], limit: f64, holds: impl Fn(f64) -> bool) -> isize {
-        // The column up to rounding: it and its neighbours nearly always end the search.
+        // The column up to rounding. This column and its neighbours nearly always end the search.
         let near = ((limit - self.at(y, 0.0)) / self.per[1]) as i32 as isize;
         for x in [near, near + 1, near - 1] {
             if (low..high).contains(&x) {
@@ -130,8 +130,7 @@ impl WarpPositions {
 }
 
 impl InsidePixels {
-    /// The positions of a matrix, as those of [`Affine::new`](super::geometric::Affine::new), in an
-    /// input of this extent.
+    /// The positions of a matrix, as in [`Affine::new`](super::geometric::Affine::new), in an input of this shape.
     pub fn of(matrix: [[f64; 3]; 2], input: Shape, value: f64) -> InsidePixels {
         let [columns, rows] = matrix;
         let along = |[per_x, per_y, offset]: [f64; 3], n: usize| WarpPositions {
@@ -148,13 +147,13 @@ impl InsidePixels {
         rows.into_iter().chain(columns).chain([self.value]).map(f64::to_bits)
     }
 
-    /// Returns true if the position of a pixel lies inside.
+    /// Returns `true` if the position of a pixel is inside.
     pub fn holds(&self, y: isize, x: isize) -> bool {
         let (y, x) = ((y + self.origin[0]) as f64, (x + self.origin[1]) as f64);
         self.along.iter().all(|along| along.holds(along.at(y, x)))
     }
 
-    /// The pixels among `columns` of row `y` whose positions lie inside: one run.
+    /// The pixels among `columns` of row `y` whose positions are inside: one run.
     pub fn run(&self, y: isize, columns: Range<usize>) -> Range<usize> {
         let [top, left] = self.origin;
         let (y, start) = ((y + top) as f64, columns.start.cast_signed());
@@ -166,7 +165,7 @@ impl InsidePixels {
         if from < to { column(from)..column(to) } else { columns.start..columns.start }
     }
 
-    /// Returns true if all positions of an output of this extent lie inside: those of its corners do.
+    /// Returns `true` if all positions of an output of this shape are inside, because those of its corners are.
     pub fn everywhere(&self, shape: Shape) -> bool {
         let ends = |n: usize| [0, n.cast_signed() - 1];
         ends(shape.height).into_iter().all(|y| ends(shape.width).into_iter().all(|x| self.holds(y, x)))

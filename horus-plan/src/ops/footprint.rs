@@ -1,4 +1,4 @@
-//! Read regions of operations.
+//! The regions that operations read.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl Rect {
         Region::new(top.unsigned_abs(), left.unsigned_abs(), self.rows.len(), self.columns.len())
     }
 
-    /// The same rectangle relative to the corner of `other`.
+    /// The same rectangle, relative to the corner of `other`.
     #[must_use]
     pub fn seen_from(self, other: Rect) -> Rect {
         let from = |w: Window, start: isize| Window::new(w.start - start, w.end - start);
@@ -51,12 +51,12 @@ impl Rect {
         self.rows.len().saturating_mul(self.columns.len())
     }
 
-    /// True if it has no pixels.
+    /// Returns `true` if it has no pixels.
     pub const fn is_empty(self) -> bool {
         self.rows.is_empty() || self.columns.is_empty()
     }
 
-    /// Smallest rectangle that contains both.
+    /// The smallest rectangle that contains both.
     #[must_use]
     pub fn hull(self, other: Rect) -> Rect {
         if self.is_empty() {
@@ -68,12 +68,12 @@ impl Rect {
         Rect { rows: self.rows.union(other.rows), columns: self.columns.union(other.columns) }
     }
 
-    /// True if it contains `other`.
+    /// Returns `true` if it contains `other`.
     pub const fn covers(self, other: Rect) -> bool {
         other.is_empty() || (self.rows.covers(other.rows) && self.columns.covers(other.columns))
     }
 
-    /// Shape of this rectangle cut from an image of shape `of`.
+    /// The shape of this rectangle, cropped from an image of shape `of`.
     pub const fn shape(self, of: Shape) -> Shape {
         Shape { height: self.rows.len(), width: self.columns.len(), ..of }
     }
@@ -100,7 +100,7 @@ impl InputRead {
         InputRead { rect, border: None }
     }
 
-    /// The whole image.
+    /// All pixels of the image.
     pub const fn whole(of: Shape) -> InputRead {
         InputRead::inside(Rect::whole(of))
     }
@@ -111,13 +111,13 @@ impl InputRead {
         InputRead { rect: Rect { rows, columns: need.columns.grown(reach.left, reach.right) }, border: Some(border) }
     }
 
-    /// Smallest row range that contains the rows read of an image of `height` rows.
+    /// The smallest row range that contains the rows read of an image of `height` rows.
     pub fn rows(&self, height: usize) -> Window {
         self.border.map_or(self.rect.rows, |border| mapped(border, self.rect.rows, height)).clipped(height)
     }
 
-    /// The part of an image of shape `of` that suffices: reading it with the border gives the same
-    /// pixels as reading the whole.
+    /// A part of an image of shape `of` that suffices: reading it with the border gives the same pixels as reading the
+    /// whole image.
     #[must_use]
     pub fn sufficient_part(&self, of: Shape) -> Rect {
         let Some(border) = self.border else { return self.rect };
@@ -125,15 +125,14 @@ impl InputRead {
     }
 }
 
-/// Rows of one input that a kernel reads; the planner must make them valid.
+/// The rows of one input that a kernel reads; the planner must make them valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The computed rows and `reach` beyond; `wrap` if rows outside the image are read
-    /// periodically.
+    /// The computed rows and `reach` beyond them.
     Rows {
         /// Rows beyond the computed ones.
         reach: Reach,
-        /// Set if a filter has [`Border::Wrap`].
+        /// Set if rows outside the image are read periodically: a filter has [`Border::Wrap`].
         wrap: bool,
     },
     /// Rows that depend on the position of the output row: see [`InputRead`].
@@ -146,33 +145,31 @@ impl Access {
     /// The computed rows only.
     pub const IN_PLACE: Access = Access::Rows { reach: Reach::NONE, wrap: false };
 
-    /// The computed rows and those that a filter reads around them.
+    /// The computed rows and the rows that a filter reads around them.
     pub fn around(reach: Reach, border: Border) -> Access {
         Access::Rows { reach: both_ways(reach, border), wrap: border == Border::Wrap }
     }
 }
 
-/// The reach of a strip in both directions: a row read above a mirrored image lies below its first
-/// row.
+/// The reach of a strip in both directions: a row read above a mirrored image is a row below its first row.
 pub(crate) fn both_ways(reach: Reach, border: Border) -> Reach {
     let rows = reach.up.max(reach.down);
     if border.mirror().is_some() { Reach { up: rows, down: rows, ..reach } } else { reach }
 }
 
-/// Smallest range of a line of `height` pixels that contains every pixel a window touches, read
-/// with `border`.
+/// The smallest range of a line of `height` pixels that contains every pixel that a window reads with `border`.
 fn mapped(border: Border, window: Window, height: usize) -> Window {
     let inside = window.clipped(height);
     if inside == window || matches!(border, Border::Constant(_)) || height == 0 {
         return inside;
     }
-    // Source positions reverse (or restart) at multiples of `turn` and are monotonic in between;
-    // with a replicated edge they are monotonic everywhere. So the ends and the first turns
-    // determine the range: two turns pass through the whole image.
+    // Source positions reverse (or restart) at multiples of `turn` and are monotonic in between; with a replicated edge
+    // they are monotonic everywhere. The ends and the first turns therefore determine the range: two turns cover the
+    // whole image.
     let turn = (height.cast_signed() - 1 + border.mirror().unwrap_or(1)).max(1);
     let Window { start, end } = window;
     let last = end - 1;
-    // Distance from the start to the first turn at or after it.
+    // The distance from the start to the first turn at or after it.
     let ahead = (turn - start.rem_euclid(turn)) % turn;
     let first = start.checked_add(ahead).filter(|t| *t < end);
     let second = first.and_then(|t| t.checked_add(turn)).filter(|t| *t < end);
@@ -181,9 +178,9 @@ fn mapped(border: Border, window: Window, height: usize) -> Window {
     read.fold(inside, |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
 }
 
-/// The pixels of a line of `n` that suffice to read `window` with `border`: the pixels read, and
-/// each end of the line that the window crosses, so that the border mode applies there. The whole
-/// line if positions wrap around or reflect more than once.
+/// The pixels of a line of `n` that suffice to read `window` with `border`: the pixels read, and each end of the line
+/// that the window crosses, so that the border mode applies there. The whole line if positions wrap around or reflect
+/// more than once.
 fn kept(border: Border, window: Window, n: usize) -> Window {
     let (inside, whole) = (window.clipped(n), Window::whole(n));
     if window.is_empty() {
@@ -201,7 +198,7 @@ fn kept(border: Border, window: Window, n: usize) -> Window {
             let end = if after { Window::new(len - 1, len) } else { inside };
             inside.union(first).union(end)
         }
-        // Reflected once: only the crossed end matters.
+        // The line is reflected once: only the crossed end matters.
         _ if border.mirror().is_some() && window.start > -len && last < 2 * len - 1 => {
             let turned = |i: isize| border.map(i, n).map_or(0, usize::cast_signed);
             let first = if before { Window::new(0, turned(window.start) + 1) } else { inside };
@@ -230,7 +227,7 @@ mod tests {
                         cut += usize::from(part.len() < n);
                         for i in start..end {
                             let whole = border.map(i, n);
-                            // No pixel of the line is read, as with a constant border.
+                            // No pixel of the line is read, for example with a constant border.
                             let in_part = if part.is_empty() { None } else { border.map(i - part.start, part.len()) };
                             let in_part = in_part.map(|k| k + part.start.cast_unsigned());
                             assert_eq!(in_part, whole, "{border}, {n} pixels, {start}..{end} at {i}: {part}");
@@ -242,7 +239,7 @@ mod tests {
         assert!(cut > 1000, "{cut}");
     }
 
-    /// Smallest row range that contains all of `read`.
+    /// The smallest row range that contains all of `read`.
     fn hull(read: impl Iterator<Item = usize>) -> Window {
         read.fold(Window::new(0, 0), |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
     }

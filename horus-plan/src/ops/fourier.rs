@@ -1,22 +1,11 @@
 //! Correlation by Fourier transforms of overlapping tiles (overlap-save).
 //!
-//! Tiles lie at multiples of [`Fourier::step`] from the first pixel of the whole image, so that a
-//! result is the same in any region, strip and launch. Two tiles of a row of tiles, an even one and
-//! the next, are the real and the imaginary part of one transform: filters are real, so the parts
-//! stay apart. Transforms are computed in `f64`, for pixels of `f32` too: with rounding `u = 2^-53`
-//! instead of `2^-24`, the worst case over all pictures is far below what a result of `f32` holds.
+//! Tiles lie at multiples of [`Fourier::step`] from the first pixel of the whole image, so a result is the same in any
+//! region, strip and launch. Two adjacent tiles of a row are the real and the imaginary part of one transform.
+//! Transforms are computed in `f64`, for pixels of `f32` too. Tiles with a pixel that is not finite or exceeds
+//! [`Fourier::largest`] are computed directly, in the canonical order.
 //!
-//! **Bound.** A tile has `N` points and `L = log2 N`. A level of butterflies adds pairs (relative
-//! error `u` in the 2-norm) and multiplies by roots of unity (`2 sqrt(2) u`, and less than `4 u` for
-//! the error of the root itself), so a transform has the relative error `8 u L` in the 2-norm
-//! (Higham, *Accuracy and Stability of Numerical Algorithms*, section 24.1). Both tiles together have
-//! the 2-norm `sqrt(2 N) max|pixel|`. The spectrum of the filter is at most `sum|taps|` everywhere,
-//! as are the intermediate values of its transform, so that its error is at most `8 u L sum|taps|`.
-//! With one transform each way and a product (`4 u`), no pixel of the result is off by more than
-//! `sqrt(2 N) (24 L + 4) u max|pixel| sum|taps|`, before it is rounded to its type.
-//!
-//! Tiles with a pixel that is not finite or larger than [`Fourier::largest`] take no part in
-//! transforms: their results are computed directly, in the canonical order.
+//! Bound of the error and its proof: `docs/design/tolerance.md`.
 
 use std::sync::Arc;
 
@@ -33,25 +22,25 @@ use horus_base::shape::{Border, Shape, Window};
 /// A complex number: real and imaginary part.
 pub type Complex = [f64; 2];
 
-/// Responses of linear filters, computed by Fourier transforms. Plane `p` of a level, of `n`, has
-/// its response to filter `f` in plane `f * n + p`.
+/// Responses of linear filters, computed by Fourier transforms. The response of plane `p` (of the `n` planes of a
+/// level) to filter `f` is plane `f * n + p`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fourier {
-    /// The filters, of one reach.
+    /// The filters, all of one reach.
     pub filters: Arc<[Filter]>,
     /// Border mode.
     pub border: Border,
     /// Rows and columns of a tile, powers of two.
     pub tile: [usize; 2],
-    /// Row and column of the image's first pixel within the pair of tiles it lies in.
+    /// Row and column of the image's first pixel within its pair of tiles.
     pub origin: [usize; 2],
 }
 
-/// Least and largest extent of a tile.
+/// Minimum and maximum height and width of a tile.
 pub const EXTENTS: [usize; 2] = [16, 512];
 
 impl Fourier {
-    /// Distances that the filters read.
+    /// The reach of the filters.
     pub fn reach(&self) -> Reach {
         self.filters.iter().fold(Reach::NONE, |reach, f| reach.max(f.reach()))
     }
@@ -61,21 +50,21 @@ impl Fourier {
         step(self.tile, self.reach())
     }
 
-    /// The results of whole pairs of tiles around `need`, in pixels of the image.
+    /// The results of whole pairs of tiles that contain `need`, in pixels of the image.
     pub fn pairs(&self, need: Rect) -> Rect {
         let [down, across] = self.step();
         let [top, left] = self.origin;
         Rect { rows: aligned(need.rows, top, down), columns: aligned(need.columns, left, 2 * across) }
     }
 
-    /// The largest pixel of a type in a transform.
+    /// The largest pixel of a type that a transform accepts.
     pub fn largest(dtype: DType) -> f64 {
-        // Sums of taps are below 2^30, so that no sum over a tile overflows.
+        // Sums of taps are below 2^30, so no sum over a tile overflows.
         (if dtype == DType::F64 { 960.0 } else { 96.0_f64 }).exp2()
     }
 
-    /// A filter as a tile whose transform multiplies those of images: it is reflected about its
-    /// anchor, and divided by the number of points, which transforms forth and back multiply by.
+    /// A filter as a tile whose transform multiplies the transforms of images: reflected about its anchor, and divided
+    /// by the number of points, by which transforms forth and back multiply.
     pub fn reflected(&self, filter: &Filter) -> Vec<Complex> {
         let [height, width] = self.tile;
         let Reach { up, left, .. } = self.reach();
@@ -88,9 +77,8 @@ impl Fourier {
         tile
     }
 
-    /// The definition: the responses of a pair of tiles to the filter of a [`spectrum`](Self::spectrum).
-    /// Pixel 0 of a tile is the first that its first result reads; those from [`step`](Self::step)
-    /// on are no responses.
+    /// The definition: the responses of a pair of tiles to the filter of a [`spectrum`](Self::spectrum). Pixel 0 of a
+    /// tile is the first that its first result reads; values from [`step`](Self::step) on are no responses.
     pub fn respond(&self, pixels: &mut [Complex], spectrum: &[Complex]) {
         self.forth(pixels);
         pixels.iter_mut().zip(spectrum).for_each(|(p, s)| *p = product(*p, *s));
@@ -120,14 +108,14 @@ pub fn step([height, width]: [usize; 2], reach: Reach) -> [usize; 2] {
     [height.saturating_sub(reach.up + reach.down), width.saturating_sub(reach.left + reach.right)]
 }
 
-/// A bound on the error of a result before it is rounded, for `max|pixel| = 1` and `sum|taps| = 1`.
+/// A bound on the error of a result before rounding, for `max|pixel| = 1` and `sum|taps| = 1`.
 pub fn error([height, width]: [usize; 2]) -> f64 {
     let points = (height * width) as f64;
     (2.0 * points).sqrt() * (24.0 * points.log2() + 4.0) * (f64::EPSILON / 2.0)
 }
 
-/// Cost per point of both transforms, in multiply-adds of a direct filter of `f32`: between those
-/// measured for one filter and for eight of one image, which share one of the two, on two cores
+/// Cost per point of both transforms, in multiply-adds of a direct filter of `f32`. It is between the costs measured on
+/// two cores for one filter and for eight filters of one image, which share one of the two transforms
 /// (`docs/performance/cpu.md`).
 pub fn cost(tile: [usize; 2]) -> f64 {
     const LEVEL: f64 = 10.0;
@@ -146,7 +134,7 @@ fn each_column(tile: &mut [Complex], [height, width]: [usize; 2], change: &dyn F
     }
 }
 
-/// The window from a multiple of `step`, seen from `origin`, to another.
+/// The window from one multiple of `step` (relative to `origin`) to another that contains `need`.
 fn aligned(need: Window, origin: usize, step: usize) -> Window {
     if need.is_empty() {
         return need;
@@ -163,15 +151,14 @@ pub fn product([re, im]: Complex, [c, s]: Complex) -> Complex {
     [Float::fma(re, c, -(im * s)), Float::fma(re, s, im * c)]
 }
 
-/// Roots of unity, and the transform of one line. Sums and products of all back ends have this
-/// order.
+/// Roots of unity, and the transform of one line. All backends compute sums and products in this order.
 #[derive(Clone, Debug)]
 pub struct Roots {
     roots: Vec<Complex>,
 }
 
 impl Roots {
-    /// For lines of `n` points, a power of two.
+    /// The roots for lines of `n` points, a power of two.
     pub fn of(n: usize) -> Roots {
         Roots { roots: (0..n).map(|k| root(k, n)).collect() }
     }
@@ -181,16 +168,15 @@ impl Roots {
         self.roots[k]
     }
 
-    /// For butterflies over lines of `m` points, point `j` of `1..m/4`: the roots `j`, `2j` and `3j`
-    /// of `m`.
+    /// The roots `j`, `2j` and `3j` of `m`, for point `j` of `1..m/4` in butterflies over lines of `m` points.
     pub fn of_butterfly(&self, m: usize, j: usize) -> [Complex; 3] {
         let by = self.roots.len() / m;
         [1, 2, 3].map(|k| self.roots[k * j * by])
     }
 
-    /// Transforms a line, decimated in frequency: if the number of levels is odd, pairs of points
-    /// half a line apart; then of each half, or of the line, butterflies of four points a quarter
-    /// apart, then those of each quarter. The result is in the order in which these leave it.
+    /// Transforms a line, decimated in frequency. If the number of levels is odd, pairs of points half a line apart
+    /// come first. Then, for each half or for the line, follow butterflies of four points a quarter apart, and then
+    /// the butterflies of each quarter. The result stays in the order of these operations.
     pub fn forth(&self, line: &mut [Complex]) {
         let mut m = line.len();
         if m.ilog2() % 2 == 1 {
@@ -219,7 +205,7 @@ impl Roots {
         }
     }
 
-    /// The inverse of [`forth`](Self::forth) but for the factor `1 / n`.
+    /// The inverse of [`forth`](Self::forth), except for the factor `1 / n`.
     pub fn back(&self, line: &mut [Complex]) {
         let mut q = 1;
         while 4 * q <= line.len() {
@@ -262,7 +248,7 @@ fn difference(a: Complex, b: Complex) -> Complex {
     [a[0] - b[0], a[1] - b[1]]
 }
 
-/// A transform of four points.
+/// The transform of four points.
 fn butterfly([a, b, c, d]: [Complex; 4]) -> [Complex; 4] {
     let (even, odd) = (sum(a, c), sum(b, d));
     let (left, right) = (difference(a, c), difference(b, d));
@@ -280,8 +266,7 @@ fn butterfly_back([a, b, c, d]: [Complex; 4]) -> [Complex; 4] {
     [sum(even, odd), sum(left, turned), difference(even, odd), difference(left, turned)]
 }
 
-/// `exp(-2 pi i k / n)` for a power of two `n`, from sines and cosines of at most an eighth of a
-/// turn.
+/// `exp(-2 pi i k / n)` for a power of two `n`, from sines and cosines of at most an eighth of a turn.
 fn root(k: usize, n: usize) -> Complex {
     let (quarter, rest) = (4 * k / n, 4 * k % n);
     let angle = |r: usize| std::f64::consts::FRAC_PI_2 * (r as f64 / n as f64);
@@ -421,7 +406,7 @@ mod tests {
             let line = pixels(n);
             let mut got = line.clone();
             roots.forth(&mut got);
-            // The frequency of each place: quarters of quarters, of each half if there is one.
+            // The frequency at each position: quarters of quarters, of each half if there is one.
             let mut order = vec![0];
             let mut m = n;
             let mut by = 1;

@@ -1,5 +1,4 @@
-//! Taps of Gaussians and their derivatives, by our own exponential: that of a C library may have other bits
-//! in another version.
+//! Taps of Gaussians and their derivatives, by our own exponential: versions of a C library may differ in bits.
 
 use horus_base::dtype::Arithmetic;
 
@@ -13,7 +12,7 @@ pub(crate) fn bell(x: f64, sigma: f64) -> f64 {
     Arithmetic::exp(-x * x / (2.0 * sigma * sigma))
 }
 
-/// Sum of the unnormalised smoothing kernel over its support.
+/// The sum of the unnormalised smoothing kernel over its support.
 pub(crate) fn weight(sigma: f64, radius: usize) -> f64 {
     positions(radius).map(|x| bell(x, sigma)).sum()
 }

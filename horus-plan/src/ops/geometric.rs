@@ -1,7 +1,7 @@
-//! Geometric operations: affine maps with interpolation, flips and transposition.
+//! Geometric operations: affine maps with interpolation, and flips.
 //!
-//! An affine map takes *output* positions to *input* positions. It is held in fixed point with 32
-//! fractional bits, so that all backends compute identical positions in integer arithmetic.
+//! An affine map takes *output* positions to *input* positions. It is in fixed point with 32 fractional bits, so that
+//! all backends compute identical positions in integer arithmetic.
 
 use super::describe::{Accepts, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use horus_base::dtype::Arithmetic;
@@ -58,8 +58,8 @@ describe! {
         .differs("whole pixels; levels, rows, columns");
 }
 
-/// Interpolation between pixels. Away from the edges all modes preserve constants (up to rounding),
-/// bilinear and bicubic preserve ramps, and bicubic preserves parabolas.
+/// Interpolation between pixels. Away from the edges all modes preserve constants (up to rounding), bilinear and
+/// bicubic preserve ramps, and bicubic preserves parabolas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interpolation {
     /// The nearest pixel (halves round up).
@@ -74,10 +74,10 @@ pub enum Interpolation {
 }
 
 impl Interpolation {
-    /// All interpolations, for sweeps.
+    /// All interpolations, for tests of each.
     pub const ALL: [Interpolation; 3] = [Interpolation::Nearest, Interpolation::Bilinear, Interpolation::Bicubic];
 
-    /// Lower-case name.
+    /// The name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Interpolation::Nearest => "nearest",
@@ -86,7 +86,7 @@ impl Interpolation {
         }
     }
 
-    /// Cost per pixel in multiply-adds; positions are 64-bit integers.
+    /// Cost per pixel in multiply-adds. Positions are 64-bit integers.
     pub const fn cost(self) -> f64 {
         match self {
             Interpolation::Nearest => 6.0,
@@ -105,8 +105,8 @@ impl Interpolation {
     }
 }
 
-/// Weights of the four pixels around fraction `t` (between the second and the third), a = -0.5,
-/// each evaluated with `fma` in Horner form. Backends must follow these expressions exactly.
+/// The weights of the four pixels around fraction `t` (between the second and the third), for a = -0.5, each evaluated
+/// with `fma` in Horner form. Backends must follow these expressions exactly.
 #[inline(always)]
 pub fn cubic_weights<F: horus_base::dtype::Float>(t: F) -> [F; 4] {
     let c = |v: f64| F::from_f64(v);
@@ -141,16 +141,15 @@ impl Affine {
     /// One pixel in fixed point.
     const ONE: i64 = 1 << 32;
 
-    /// Rows down and columns right of each source pixel, if the map is a translation by whole
-    /// pixels.
+    /// Rows down and columns right of each source pixel, if the map is a translation by whole pixels.
     pub fn shift(&self) -> Option<[isize; 2]> {
         let Affine { xx, xy, x0, yx, yy, y0 } = *self;
         let still = (xx, xy, yx, yy) == (Self::ONE, 0, 0, Self::ONE) && x0 % Self::ONE == 0 && y0 % Self::ONE == 0;
         still.then_some([(y0 / Self::ONE) as isize, (x0 / Self::ONE) as isize])
     }
 
-    /// Axes along which the input is repeated (rows, columns), if the map is the identity along the
-    /// others: an image of one row, one column or one pixel is broadcast.
+    /// The axes (rows, columns) along which the input is repeated, if the map is the identity along the others: an
+    /// image of one row, one column or one pixel is broadcast.
     pub fn broadcast(&self) -> Option<[bool; 2]> {
         let Affine { xx, xy, x0, yx, yy, y0 } = *self;
         let whole = |v: i64| v == 0 || v == Self::ONE;
@@ -158,13 +157,12 @@ impl Affine {
         (plain && (xx == 0 || yy == 0)).then_some([yy == 0, xx == 0])
     }
 
-    /// True if all rows or all columns of the output equal one row, column or pixel of the input.
+    /// Returns `true` if all rows or all columns of the output equal one row, column or pixel of the input.
     pub const fn repeats(&self) -> bool {
         (self.xx == 0 && self.yx == 0) || (self.xy == 0 && self.yy == 0)
     }
 
-    /// The axis along which the map repeats the first row or column of its input unchanged; `None`
-    /// for any other map.
+    /// The axis along which the map repeats the first row or column of its input unchanged; `None` for any other map.
     pub fn repeated(&self) -> Option<Axis> {
         let Affine { xx, xy, x0, yx, yy, y0 } = *self;
         match (xx, yy) {
@@ -175,8 +173,8 @@ impl Affine {
         }
     }
 
-    /// From a 2x3 matrix `[[xx, xy, x0], [yx, yy, y0]]`, for outputs up to `shape`. `None` if a
-    /// coefficient is not finite or a position would leave the range of about 2^30 pixels.
+    /// The map of a 2x3 matrix `[[xx, xy, x0], [yx, yy, y0]]`, for outputs up to `shape`. `None` if a coefficient is
+    /// not finite or a position would leave the range of about 2^30 pixels.
     pub fn new(m: [[f64; 3]; 2], shape: Shape) -> Option<Affine> {
         let far = |r: [f64; 3]| r[0].abs() * shape.width as f64 + r[1].abs() * shape.height as f64 + r[2].abs();
         if !(far(m[0]) < (1u64 << 30) as f64 && far(m[1]) < (1u64 << 30) as f64) {
@@ -193,20 +191,19 @@ impl Affine {
         })
     }
 
-    /// The place of the output's pixels in the input.
+    /// The map from the output's pixels to positions in the input.
     pub fn placed(&self) -> PositionMap {
         let row = |row: [i64; 3]| row.map(|v| v as f64 / Self::ONE as f64);
         PositionMap::of([row([self.xx, self.xy, self.x0]), row([self.yx, self.yy, self.y0])])
     }
 
-    /// Input position of output pixel (`y`, `x`) as fixed-point `(y_in, x_in)`.
+    /// The input position of output pixel (`y`, `x`), as fixed-point `(y_in, x_in)`.
     #[inline(always)]
     pub fn at(&self, y: i64, x: i64) -> (i64, i64) {
         (self.yx * x + self.yy * y + self.y0, self.xx * x + self.xy * y + self.x0)
     }
 
-    /// Input rows, before border handling, that output rows `rows` read, in an output of `width`
-    /// columns.
+    /// The input rows, before border handling, that output rows `rows` read, in an output of `width` columns.
     pub fn footprint(&self, rows: Window, width: usize, interpolation: Interpolation) -> Window {
         if rows.is_empty() || width == 0 {
             return Window::new(0, 0);
@@ -219,12 +216,12 @@ impl Affine {
         Window::new(lo - before, hi + after + 1)
     }
 
-    /// Input columns `left..right`, before border handling, that output rows `rows` read within
-    /// input rows `block`, in an output of `width` columns. The range may be one or two columns too
-    /// wide, never too narrow; it is empty if nothing is read.
+    /// The input columns `left..right`, before border handling, that output rows `rows` read within input rows `block`,
+    /// in an output of `width` columns. The range may be one or two columns too wide, never too narrow; it is empty if
+    /// nothing is read.
     ///
-    /// The positions read fill a parallelogram. Within a row range it is widest at its corners or
-    /// where its edges enter the range.
+    /// The positions fill a parallelogram. Within a row range it is widest at its corners or where its edges enter the
+    /// range.
     pub fn columns(&self, rows: Window, width: usize, interpolation: Interpolation, block: Window) -> (isize, isize) {
         if rows.is_empty() || width == 0 || block.is_empty() {
             return (0, 0);
@@ -237,8 +234,7 @@ impl Affine {
         };
         let (first, last) = (rows.start, rows.end - 1);
         let corners = [corner(first, 0), corner(first, width - 1), corner(last, width - 1), corner(last, 0)];
-        // Positions whose samples read some row of the block, plus one row for the rounding of this
-        // computation.
+        // Positions whose samples read some row of the block, plus one row for the rounding of this computation.
         let (top, bottom) = ((block.start - after - 1) as f64, (block.end + before + 1) as f64);
         let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
         for i in 0..4 {
@@ -275,19 +271,19 @@ pub enum Flip {
 }
 
 impl Flip {
-    /// The place of the pixels of a mirrored image of this shape.
+    /// The map from the pixels of a mirrored image of this shape to the original.
     pub fn placed(&self, of: Shape) -> PositionMap {
         let axis = |reversed: bool, n: usize| if reversed { (-1.0, n as f64 - 1.0) } else { (1.0, 0.0) };
         let ((x, x0), (y, y0)) = (axis(self.columns(), of.width), axis(self.rows(), of.height));
         PositionMap::of([[x, 0.0, x0], [0.0, y, y0]])
     }
 
-    /// True if columns are reversed.
+    /// Returns `true` if columns are reversed.
     pub const fn columns(self) -> bool {
         matches!(self, Flip::Horizontal | Flip::Both)
     }
 
-    /// True if rows are reversed.
+    /// Returns `true` if rows are reversed.
     pub const fn rows(self) -> bool {
         matches!(self, Flip::Vertical | Flip::Both)
     }
@@ -304,7 +300,7 @@ pub fn rotation(degrees: f64, shape: Shape) -> [[f64; 3]; 2] {
     [[cos, -sin, cx - cos * cx + sin * cy], [sin, cos, cy - sin * cx - cos * cy]]
 }
 
-/// Sine and cosine of an angle in degrees, exact at multiples of 90.
+/// The sine and cosine of an angle in degrees, exact at multiples of 90.
 pub fn exact_sin_cos(degrees: f64) -> (f64, f64) {
     match degrees.rem_euclid(360.0) {
         0.0 => (0.0, 1.0),

@@ -24,12 +24,12 @@ describe! {
 pub struct Histogram {
     /// Number of bins.
     pub bins: usize,
-    /// Lower end of the first bin and upper end of the last, compared bitwise.
+    /// The lower end of the first bin and the upper end of the last, compared bitwise.
     range: [Scalar; 2],
 }
 
 impl Histogram {
-    /// Bins over `lo..=hi`.
+    /// A histogram of `bins` bins over `lo..=hi`.
     pub const fn new(bins: usize, lo: f64, hi: f64) -> Histogram {
         Histogram { bins, range: [Scalar::F64(lo), Scalar::F64(hi)] }
     }

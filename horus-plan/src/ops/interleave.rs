@@ -1,5 +1,5 @@
-//! The two orders of samples of several channels: in planes, one channel after the other, and interleaved, pixel after
-//! pixel, as arrays and files have them.
+//! The two orders of samples of several channels: in planes (one channel after another), and interleaved (pixel after
+//! pixel), as in arrays and files.
 
 use super::footprint::{Access, InputRead, Rect};
 use super::operation::{
@@ -12,7 +12,7 @@ use horus_base::shape::Shape;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Deinterleave;
 
-/// Pixels that have the samples of all channels.
+/// Pixels with the samples of all channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Interleave;
 

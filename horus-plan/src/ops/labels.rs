@@ -1,10 +1,10 @@
 //! Reductions per label, independent of order.
 //!
-//! The labels decide which pixels are summed, so no fixed summation order suits strips, threads and
-//! devices alike. Sums are therefore *exact*. A number is split into 24-bit digits by its place in
-//! the range of `f64`; digits are summed as integers below 2^53 in any order, and the sum is
-//! rounded once (Kulisch; Collange, Defour, Graillat and Iakymchuk 2015). A square enters as two
-//! numbers, as it has up to 106 bits. Extremes are found per block of rows.
+//! The labels decide which pixels are summed, so no fixed order suits all strips, threads and devices. Sums are
+//! therefore *exact*: a number is split into 24-bit digits by its position in the range of `f64`; digits are summed as
+//! integers below 2^53 in any order, and the sum is rounded once (Kulisch; Collange, Defour, Graillat and Iakymchuk
+//! 2015). A square is added as two numbers, because it has up to 106 bits. Minima and maxima are found per block of
+//! rows.
 
 use super::describe::{OperationGroup, Pattern, describe, description};
 use super::footprint::{Access, InputRead, Rect};
@@ -28,14 +28,14 @@ pub const DIGIT_BITS: usize = 24;
 pub const DIGITS: usize = 2098usize.div_ceil(DIGIT_BITS);
 /// Bit position of 1 relative to the lowest bit of the smallest `f64`.
 const ONE: usize = 1074;
-/// Most pixels per sum: two numbers each, with digits below 2^24, stay below 2^53. Also the most
-/// labels.
+/// Maximum number of pixels per sum: each adds two numbers with digits below 2^24, so that sums stay below 2^53. Also
+/// the maximum number of labels.
 pub const MOST_PIXELS: usize = 1 << 28;
-/// Rows of the smallest block for extremes.
+/// Rows of the smallest block for minima and maxima.
 pub const BLOCK: usize = 32;
 
-/// Layout of an exact sum: the digits from `first` that pixels of a type can have, and for floats
-/// three more columns that count NaN, infinity and minus infinity.
+/// The layout of an exact sum: the digits from `first` that pixels of a type can have, and for floats three more
+/// columns, which count NaN, infinity and minus infinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digits {
     /// The lowest digit.
@@ -47,7 +47,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// Layout for sums of pixels of a type.
+    /// The layout for sums of pixels of a type.
     pub const fn of(dtype: DType) -> Digits {
         match dtype {
             DType::F64 => Digits { first: 0, count: DIGITS, special: true },
@@ -56,7 +56,7 @@ impl Digits {
         }
     }
 
-    /// Layout for sums of squares.
+    /// The layout for sums of squares.
     pub const fn of_squares(dtype: DType) -> Digits {
         match dtype {
             DType::F64 => Digits::of(dtype),
@@ -65,7 +65,7 @@ impl Digits {
         }
     }
 
-    /// Layout for bits `from..to`.
+    /// The layout for bits `from..to`.
     const fn between(from: usize, to: usize, special: bool) -> Digits {
         let first = from / DIGIT_BITS;
         Digits { first, count: to.div_ceil(DIGIT_BITS) - first, special }
@@ -76,7 +76,7 @@ impl Digits {
         self.count + if self.special { 3 } else { 0 }
     }
 
-    /// Adds a number whose digits all lie in the layout to a sum.
+    /// Adds a number, whose digits must all be in the layout, to a sum.
     #[inline(always)]
     pub fn add(self, sum: &mut [f64], v: f64) {
         let (first, parts) = digits(v);
@@ -84,7 +84,7 @@ impl Digits {
             sum[self.count + (first - DIGITS)] += 1.0;
             return;
         }
-        // The lowest part may lie below the lowest digit; it is 0 then.
+        // The lowest part may be below the lowest digit; it is then 0.
         for (k, part) in parts.into_iter().enumerate() {
             if part != 0 {
                 sum[first + k - self.first] += part as f64;
@@ -92,7 +92,7 @@ impl Digits {
         }
     }
 
-    /// A rounded sum: the nearest number, and the number nearest to the remainder.
+    /// Rounds a sum: the nearest number, and the number nearest to the remainder.
     pub fn rounded(self, sum: &[f64]) -> (f64, f64) {
         let (digits, special) = sum.split_at(self.count);
         if let &[nan, high, low] = special
@@ -112,13 +112,12 @@ impl Digits {
     }
 }
 
-/// A reduction of the pixels of each of `count` labels, `0..count`; other labels are ignored. The
-/// kernel reads the labels, of any integer type, and an image of the same extent, all planes of
-/// both.
+/// A reduction of the pixels of each of `count` labels, `0..count`; other labels are ignored. It reads the labels (of
+/// any integer type) and an image of the same shape, all planes of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LabelReduce {
-    /// One row per label: the number of pixels, their exact sum ([`Digits::of`]) and, if requested,
-    /// that of their squares ([`Digits::of_squares`]). Yields `f64`.
+    /// One row per label: the number of pixels, their exact sum ([`Digits::of`]) and, if requested, the sum of their
+    /// squares ([`Digits::of_squares`]). Yields `f64`.
     Sum {
         /// Number of labels.
         count: usize,
@@ -127,24 +126,24 @@ pub enum LabelReduce {
         /// Pixel type.
         of: DType,
     },
-    /// One row per label of a single plane: the number of pixels, the digits of the sums of their
-    /// rows and columns ([`PLACE`]), and of the products row x row, row x column and column x
-    /// column ([`PRODUCT`]). Reads only the labels. Yields `f64`.
+    /// One row per label of a single plane: the number of pixels, the digits of the sums of their rows and columns
+    /// ([`PLACE`]), and of the products row x row, row x column and column x column ([`PRODUCT`]). Reads only the
+    /// labels. Yields `f64`.
     Shape {
         /// Number of labels.
         count: usize,
         /// Row and column of the first pixel within the enclosing image.
         origin: [usize; 2],
     },
-    /// Per `block` of rows, of all planes, a row with the minimum of each label: NaN is ignored, a
-    /// label without pixels yields infinity, zeros have no sign. Yields `f64`.
+    /// One row per `block` of rows (of all planes), with the minimum of each label: NaN is ignored, a label without
+    /// pixels yields infinity, and zeros have no sign. Yields `f64`.
     Min {
         /// Number of labels.
         count: usize,
         /// Rows per block: see [`block`].
         block: usize,
     },
-    /// The same for the maximum; a label without pixels yields minus infinity.
+    /// The same for the maximum. A label without pixels yields minus infinity.
     Max {
         /// Number of labels.
         count: usize,
@@ -155,11 +154,10 @@ pub enum LabelReduce {
 
 /// Digits of a sum of rows or columns, from the lowest.
 pub const PLACE: usize = 2;
-/// Digits of a sum of their products.
+/// Digits of a sum of products of rows and columns.
 pub const PRODUCT: usize = 3;
 
-/// Rows per block for extremes, such that the results of all blocks together stay smaller than the
-/// image.
+/// Rows per block for minima and maxima, such that the results of all blocks together are smaller than the image.
 pub const fn block(count: usize, width: usize) -> usize {
     let rows = count.div_ceil(if width == 0 { 1 } else { width });
     if rows > BLOCK { rows.next_power_of_two() } else { BLOCK }
@@ -187,7 +185,7 @@ impl LabelReduce {
         }
     }
 
-    /// Rows per block for extremes.
+    /// Rows per block for minima and maxima.
     pub const fn block(self) -> Option<usize> {
         match self {
             LabelReduce::Sum { .. } | LabelReduce::Shape { .. } => None,
@@ -195,18 +193,18 @@ impl LabelReduce {
         }
     }
 
-    /// Image rows that contribute to result rows `of`.
+    /// The image rows that contribute to result rows `of`.
     pub fn rows(self, of: Window) -> Window {
         let row = |y: isize| y.saturating_mul(self.block().unwrap_or(1).cast_signed());
         Window::new(row(of.start), row(of.end))
     }
 
-    /// Number of inputs: the labels, and the image if there is one.
+    /// Number of inputs: the labels, and the image if it is read.
     pub const fn inputs(self) -> usize {
         if matches!(self, LabelReduce::Shape { .. }) { 1 } else { 2 }
     }
 
-    /// The same reduction of a part of the image that starts `rows` and `columns` further.
+    /// The same reduction of a part of the image that starts `rows` and `columns` further on.
     pub const fn moved(self, rows: usize, columns: usize) -> LabelReduce {
         match self {
             LabelReduce::Shape { count, origin: [y, x] } => {
@@ -216,12 +214,12 @@ impl LabelReduce {
         }
     }
 
-    /// True if each rank makes a full-size result of its rows and these results are summed.
+    /// Returns `true` if each rank computes a full-size result of its rows, and these results are summed.
     pub const fn adds_up(self) -> bool {
         self.block().is_none()
     }
 
-    /// True if labels of this shape and pixels of this type can be reduced.
+    /// Returns `true` if labels of this shape and pixels of this type can be reduced.
     pub fn suits(self, labels: Shape, pixels: DType) -> bool {
         match self {
             LabelReduce::Sum { of, .. } => of == pixels,
@@ -233,13 +231,13 @@ impl LabelReduce {
         }
     }
 
-    /// True if pixels of a type can be labels.
+    /// Returns `true` if pixels of a type can be labels.
     pub const fn labels(dtype: DType) -> bool {
         !dtype.is_float() && !matches!(dtype, DType::Bool)
     }
 }
 
-/// Initial value of the result.
+/// The initial value of the result.
 pub const fn identity(how: LabelReduce) -> f64 {
     match how {
         LabelReduce::Sum { .. } | LabelReduce::Shape { .. } => 0.0,
@@ -248,8 +246,8 @@ pub const fn identity(how: LabelReduce) -> f64 {
     }
 }
 
-/// Enters pixel `v` at row `y` and column `x`, of label `label`, into a row-major result that
-/// begins with block `first` of rows: the definition.
+/// Adds pixel `v` at row `y` and column `x`, with label `label`, to a row-major result that begins with block `first`
+/// of rows: the definition.
 pub fn enter(how: LabelReduce, result: &mut [f64], first: usize, label: usize, (y, x): (usize, usize), v: f64) {
     let (_, columns) = how.extent(0);
     match how {
@@ -287,7 +285,7 @@ pub fn enter(how: LabelReduce, result: &mut [f64], first: usize, label: usize, (
 /// Mask of one digit.
 pub const MASK: u64 = (1 << DIGIT_BITS) - 1;
 
-/// Contribution of a number to an exact sum: the first column, and the integers added from there.
+/// The contribution of a number to an exact sum: the first column, and the integers added from there on.
 #[inline(always)]
 pub fn digits(v: f64) -> (usize, [i64; 4]) {
     let bits = v.to_bits();
@@ -309,20 +307,19 @@ pub fn digits(v: f64) -> (usize, [i64; 4]) {
     (first, parts.map(|part| sign * part.cast_signed()))
 }
 
-/// A square as the number nearest to it, and the remainder.
+/// A square as the nearest number, and the remainder.
 #[inline(always)]
 pub fn square(v: f64) -> (f64, f64) {
     let high = v * v;
     (high, if high.is_finite() { v.mul_add(v, -high) } else { 0.0 })
 }
 
-/// The sum of digits from digit `first` of `f64`: the nearest number, and the number nearest to the
-/// remainder.
+/// The sum of digits from digit `first` of `f64` on: the nearest number, and the number nearest to the remainder.
 fn rounded(first: usize, digits: &[f64]) -> (f64, f64) {
     let Some(low) = digits.iter().position(|v| *v != 0.0) else { return (0.0, 0.0) };
     let top = digits.iter().rposition(|v| *v != 0.0).unwrap_or(low);
     let place = (DIGIT_BITS * (first + low)) as i32 - ONE as i32;
-    // Below 2^126 and without subnormal parts: an integer that is rounded once.
+    // Below 2^126 and without subnormal parts, the sum is an integer that is rounded once.
     if top - low <= 3 && (-900..=800).contains(&place) {
         let of = digits[low..=top].iter().rev().fold(0i128, |v, digit| (v << DIGIT_BITS) + i128::from(*digit as i64));
         let high = of as f64;
@@ -340,7 +337,7 @@ fn rounded(first: usize, digits: &[f64]) -> (f64, f64) {
     (high, nearest(&mut all))
 }
 
-/// The number nearest to digits before carry propagation.
+/// The number nearest to digits whose carries have not been propagated.
 fn nearest(digits: &mut [i64]) -> f64 {
     const BASE: i64 = 1 << DIGIT_BITS;
     let carried = |digits: &mut [i64]| {
@@ -353,7 +350,7 @@ fn nearest(digits: &mut [i64]) -> f64 {
     let mut carry = carried(digits);
     let negative = carry < 0;
     if negative {
-        // A negative carry out of the last digit: negate everything, and the sign.
+        // A negative carry out of the last digit: negates all digits and the sign.
         digits.iter_mut().for_each(|digit| *digit = -*digit);
         carry = carried(digits) - carry;
     }
@@ -373,7 +370,7 @@ fn assembled(digits: &[i64]) -> f64 {
     // Lower digits only break ties.
     let rest = digits[..first].iter().any(|digit| *digit != 0);
     let v = (whole | u128::from(rest)) as f64;
-    // Scaling by powers of two in steps: only the last step can leave the range.
+    // Scales by powers of two in steps: only the last step can leave the range.
     let mut place = (DIGIT_BITS * first) as i32 - 1074;
     let mut v = v;
     while place != 0 {
@@ -499,7 +496,7 @@ mod tests {
 
     #[test]
     fn what_is_rounded_at_once_is_what_digits_round_to() {
-        // Sums of few digits, near powers of two and half way between numbers.
+        // Sums of few digits, near powers of two and halfway between numbers.
         let sign = |k: usize| if k.is_multiple_of(2) { 1.0 } else { -1.0 };
         for k in 0..400 {
             let digits = [0, 1, 2, 3].map(|d| {
@@ -536,7 +533,7 @@ mod tests {
         assert_eq!(sum(&[1e100, 1.0, -1e100]).0, 1.0);
         assert_eq!(sum(&[1.0, 1e-20]), (1.0, 1e-20));
         assert_eq!(sum(&[-1.0, -1e-20]), (-1.0, -1e-20));
-        // Half way between two numbers, and slightly more.
+        // Halfway between two numbers, and slightly more.
         let half = f64::EPSILON / 2.0;
         assert_eq!(sum(&[1.0, half]).0, 1.0);
         assert_eq!(sum(&[1.0, half, 1e-300]).0, 1.0 + f64::EPSILON);

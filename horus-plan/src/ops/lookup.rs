@@ -1,4 +1,4 @@
-//! Tables.
+//! Table lookups.
 
 use super::describe::{OperationGroup, Pattern, describe, description};
 use super::footprint::{Access, InputRead, Rect};
@@ -15,8 +15,8 @@ describe! {
         .differs("tables of `u16`, `i8` and `i16` too, which begin with the smallest value");
 }
 
-/// The entry of the second input, `1 x n x 1`, indexed by the pixel of the first, counted from the
-/// lowest value of its type: `n` is 256 for 8-bit types and 65536 for 16-bit types.
+/// For each pixel of the first input, the entry of the second (`1 x n x 1`) at that index, counted from the lowest
+/// value of the pixel's type: `n` is 256 for 8-bit types and 65536 for 16-bit types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lookup;
 
@@ -28,8 +28,7 @@ impl ImageOperation for Lookup {
         "lookup"
     }
 
-    /// The table must have an entry for every value of the index type, so that no look-up is out of
-    /// bounds.
+    /// The table must have an entry for every value of the index type, so that no lookup is out of bounds.
     fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [image, table] = images(inputs)?;
         ensure(image.1.is_narrow(), || format!("a table for pixels of {}", image.1))?;

@@ -1,11 +1,10 @@
 //! The operations of Horus, as data.
 //!
-//! Each family is a table or a small parameter type: name, definition, and the rows and columns it
-//! reads. Recording, planning, tests, documentation and every backend derive from these.
+//! Each family is a table or a small parameter type: name, definition, and the rows and columns that it reads.
+//! Recording, planning, tests, documentation and every backend derive from these.
 //!
-//! A whole-image operation, which cannot be expressed pixel by pixel, is a variant of [`Whole`].
-//! Its module holds its parameters and their [`ImageOperation`]: all that planner and checks know
-//! about it.
+//! A whole-image operation, which cannot be expressed pixel by pixel, is a variant of [`Whole`]. Its module has its
+//! parameters and their [`ImageOperation`]: all facts that planner and checks need.
 
 pub mod components;
 pub mod composed;
@@ -60,8 +59,8 @@ pub use tiles::Tiled;
 pub use transpose::Transpose;
 pub use windowed::Sliding;
 
-/// The closed list of operations on whole images, each with its parameters. Calls `$callback!` with what follows its name, in
-/// brackets, and the list.
+/// The complete list of operations on whole images, each with its parameters. Calls `$callback!` with the arguments
+/// that follow its name, in brackets, and the list.
 #[macro_export]
 macro_rules! whole_operations {
     ($callback:ident $($given:tt)*) => {
@@ -71,7 +70,7 @@ macro_rules! whole_operations {
             Merge(Merge),
             /// A plane for each sample of interleaved pixels.
             Deinterleave(Deinterleave),
-            /// Pixels that have the samples of all channels.
+            /// Pixels with the samples of all channels.
             Interleave(Interleave),
             /// Rows and columns exchanged, per plane.
             Transpose(Transpose),
@@ -101,9 +100,9 @@ macro_rules! whole_operations {
             Labels(LabelReduce),
             /// Connected components.
             Components(Components),
-            /// The nearest background in each column, or along the levels.
+            /// The offset of the nearest background pixel on each line along rows or levels.
             NearestOnLine(NearestOnLine),
-            /// The nearest background, of these.
+            /// The nearest background pixel among those on lines.
             NearestPixel(NearestPixel),
             /// A marker grown within a mask.
             Reconstruct(Reconstruction),
@@ -115,8 +114,8 @@ macro_rules! whole_operations {
     };
 }
 
-/// A device's implementation of an operation: `whole_operations!(implementation operation as Trait)`, where each type of the list
-/// implements the trait. The compiler names the type that does not.
+/// A device's implementation of an operation: `whole_operations!(implementation operation as Trait)`, where each type
+/// of the list implements the trait. The compiler names a type that does not.
 #[macro_export]
 macro_rules! implementation {
     ([$operation:ident as $trait:ident] $($(#[$doc:meta])* $variant:ident($parameters:ident),)*) => {
@@ -128,7 +127,7 @@ macro_rules! implementation {
 
 macro_rules! whole {
     ([] $($(#[$doc:meta])* $variant:ident($parameters:ident),)*) => {
-        /// A whole-image operation, identical as a recorded operation and as a kernel.
+        /// A whole-image operation, the same as a recorded operation and as a kernel.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Whole {
             $($(#[$doc])* $variant($parameters),)*
@@ -158,7 +157,7 @@ macro_rules! whole {
 }
 whole_operations!(whole);
 
-/// What people are told of the operations: of those of the table of pixel operations, then of others, by module.
+/// The descriptions of all operations: pixel operations in the order of their table, then others by module.
 pub fn described() -> impl Iterator<Item = &'static Description> {
     let modules = [
         composed::DESCRIBED,

@@ -1,8 +1,7 @@
 //! Neighbourhood operations: linear filters, generalized convolutions and medians.
 //!
-//! All of them read a fixed set of offsets around each pixel. Linear filters accumulate in one
-//! canonical order: the accumulator starts at +0 and takes `fma(tap, pixel, accumulator)` tap by
-//! tap, in the order of [`Filter::taps`].
+//! They read a fixed set of offsets around each pixel. Linear filters accumulate in one canonical order: the
+//! accumulator starts at +0 and becomes `fma(tap, pixel, accumulator)` tap by tap, in the order of [`Filter::taps`].
 
 use super::describe::{Accepts, BORDER, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use std::collections::HashSet;
@@ -132,7 +131,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Nothing beyond the pixel itself.
+    /// Only the pixel itself.
     pub const NONE: Reach = Reach { up: 0, down: 0, left: 0, right: 0 };
 
     /// The larger reach in each direction.
@@ -151,7 +150,7 @@ impl Reach {
         Reach { left: self.left * samples, right: self.right * samples, ..self }
     }
 
-    /// Reach of two operations applied in sequence.
+    /// The reach of two operations in sequence.
     pub fn then(self, o: Reach) -> Reach {
         Reach { up: self.up + o.up, down: self.down + o.down, left: self.left + o.left, right: self.right + o.right }
     }
@@ -160,8 +159,7 @@ impl Reach {
 /// Positions of the taps of a [`Filter`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FilterLayout {
-    /// A full `height x width` rectangle, row-major, with element (`anchor_y`, `anchor_x`) on the
-    /// pixel.
+    /// A full `height x width` rectangle, row-major; element (`anchor_y`, `anchor_x`) is on the pixel.
     Dense {
         /// Rows.
         height: usize,
@@ -178,22 +176,21 @@ pub enum FilterLayout {
 
 /// The taps of a linear filter, applied as a correlation (no flip).
 ///
-/// Taps are held in `f64`; a filter over an `f32` image rounds them to `f32`. Constructors never
-/// fail: a filter without taps, with the wrong number of taps or with too large a reach carries its
-/// error into the image it is applied to.
+/// Taps are in `f64`; a filter over an `f32` image rounds them to `f32`. Constructors never fail: a filter without
+/// taps, with the wrong number of taps or with too large a reach carries its error into the image it is applied to.
 #[derive(Clone, Debug)]
 pub struct Filter(Arc<FilterData>);
 
-/// What copies of a filter share: programs copy filters often.
+/// The data that copies of a filter share, because programs copy filters often.
 #[derive(Clone, Debug)]
 struct FilterData {
     layout: FilterLayout,
     taps: Arc<[f64]>,
     /// A hash of layout and taps: launches are looked up by their kernels, and so by all taps.
     digest: u64,
-    /// Reason why it cannot be applied.
+    /// The reason why the filter cannot be applied.
     fault: Option<Arc<Error>>,
-    /// The part that it has in a filter computed within a tolerance; not part of its value.
+    /// The role of this filter in a filter computed within a tolerance; not part of its value.
     note: Option<Arc<str>>,
 }
 
@@ -210,8 +207,8 @@ impl Filter {
         self.taps().len() as f64
     }
 
-    /// A dense filter of `height * width` row-major taps, anchored at (`height / 2`, `width / 2`).
-    /// Any other number of taps is a fault.
+    /// A dense filter of `height * width` row-major taps, anchored at (`height / 2`, `width / 2`). Another number of
+    /// taps is an error of the filter.
     #[track_caller]
     pub fn dense(height: usize, width: usize, taps: impl Into<Arc<[f64]>>) -> Filter {
         let taps = taps.into();
@@ -222,7 +219,7 @@ impl Filter {
         Filter::of(FilterLayout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, None)
     }
 
-    /// A row or a column of a dense filter with this anchor.
+    /// A row or a column of a dense filter, with this anchor.
     pub(crate) fn anchored((height, width): (usize, usize), (y, x): (usize, usize), taps: Vec<f64>) -> Filter {
         let layout = FilterLayout::Dense { height, width, anchor_y: y.min(height - 1), anchor_x: x.min(width - 1) };
         Filter::of(layout, taps.into(), None)
@@ -242,8 +239,8 @@ impl Filter {
         Filter::dense(taps.len(), 1, taps)
     }
 
-    /// A filter with explicit `(dy, dx)` offsets, accumulated in the given order. The number of
-    /// taps must equal the number of offsets.
+    /// A filter with explicit `(dy, dx)` offsets, accumulated in the given order. The numbers of taps and offsets must
+    /// be equal.
     #[track_caller]
     pub fn sparse(offsets: impl Into<Arc<[(i32, i32)]>>, taps: impl Into<Arc<[f64]>>) -> Filter {
         let (offsets, taps) = (offsets.into(), taps.into());
@@ -259,18 +256,17 @@ impl Filter {
         Filter::of(FilterLayout::Sparse(Arc::new([])), Arc::new([]), Some(Arc::new(error)))
     }
 
-    /// The same filter with a note that follows its extent in plans.
+    /// The same filter with a note that follows its size in plans.
     pub(crate) fn noted(&self, note: &Arc<str>) -> Filter {
         Filter(Arc::new(FilterData { note: Some(note.clone()), ..(*self.0).clone() }))
     }
 
-    /// The fault found at construction, if any.
+    /// The error found at construction, if any.
     pub fn fault(&self) -> Option<&Error> {
         self.0.fault.as_deref()
     }
 
-    /// The filter rotated by 180 degrees about its anchor: correlation with it is convolution with
-    /// `self`.
+    /// The filter rotated by 180 degrees about its anchor: correlation with it is convolution with `self`.
     pub fn flipped(&self) -> Filter {
         let taps: Arc<[f64]> = self.0.taps.iter().rev().copied().collect();
         let layout = match &self.0.layout {
@@ -314,7 +310,7 @@ impl Filter {
         }
     }
 
-    /// Distances that the filter reads.
+    /// The reach of the filter.
     pub fn reach(&self) -> Reach {
         match &self.0.layout {
             &FilterLayout::Dense { height, width, anchor_y, anchor_x } => Reach {
@@ -334,11 +330,11 @@ impl Filter {
         }
     }
 
-    /// Returns `true` if every sum of the filter over bytes of this type is a whole number below
-    /// 2^24, which `f32` has: sums of integers in any order then have the bits of the canonical
-    /// order. So it is for dense filters of at least three columns (with fewer, products of four
-    /// bytes gain nothing) whose taps are whole numbers of a signed byte, if their absolute values
-    /// add up to less than 2^24 by the largest magnitude of a byte.
+    /// Returns `true` if every sum of the filter over bytes of this type is an integer below 2^24, which `f32`
+    /// represents exactly: sums of integers in any order then have the bits of the canonical order. This holds for
+    /// dense filters of at least three columns (with fewer, products of four bytes gain nothing) whose taps are
+    /// integers of a signed byte, if the sum of their absolute values times the largest magnitude of a byte is below
+    /// 2^24.
     ///
     /// ```
     /// use horus_base::{dtype::DType, shape::Border};
@@ -364,12 +360,12 @@ impl Filter {
             && sum * most < EXACT
     }
 
-    /// True for a dense filter of a single row.
+    /// Returns `true` for a dense filter of a single row.
     pub fn is_row(&self) -> bool {
         matches!(self.0.layout, FilterLayout::Dense { height: 1, .. })
     }
 
-    /// True for a dense filter of a single column.
+    /// Returns `true` for a dense filter of a single column.
     pub fn is_column(&self) -> bool {
         matches!(self.0.layout, FilterLayout::Dense { width: 1, .. })
     }
@@ -398,7 +394,7 @@ impl fmt::Display for Filter {
     }
 }
 
-/// Combination of a pixel with a weight in a generalized convolution.
+/// The combination of a pixel with a weight in a generalized convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// The pixel alone; the weight only marks the offset as part of the window.
@@ -416,7 +412,7 @@ pub enum Combine {
 }
 
 impl Combine {
-    /// All combinations, for sweeps.
+    /// All combinations, for tests of each.
     pub const ALL: [Combine; 6] =
         [Combine::Pixel, Combine::Add, Combine::Sub, Combine::Mul, Combine::Min, Combine::Max];
 
@@ -433,12 +429,12 @@ impl Combine {
     }
 }
 
-/// Reduction of the combined values in a generalized convolution, in the order of the offsets.
+/// The reduction of the combined values in a generalized convolution, in the order of the offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduce {
-    /// The sum, from 0; integers saturate at each step.
+    /// The sum, from 0; integers saturate at each addition.
     Sum,
-    /// The product, from 1; integers saturate at each step.
+    /// The product, from 1; integers saturate at each multiplication.
     Product,
     /// The smallest value, from the type's highest (infinity); ignores NaN.
     Min,
@@ -447,7 +443,7 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    /// All reductions, for sweeps.
+    /// All reductions, for tests of each.
     pub const ALL: [Reduce; 4] = [Reduce::Sum, Reduce::Product, Reduce::Min, Reduce::Max];
 
     /// Name.
@@ -468,9 +464,9 @@ impl Reduce {
 pub struct Generalized {
     /// Offsets and weights; weights are converted to the image's type.
     pub window: Filter,
-    /// Combination of pixel and weight.
+    /// The combination of pixel and weight.
     pub combine: Combine,
-    /// Reduction over the window.
+    /// The reduction over the window.
     pub reduce: Reduce,
 }
 
@@ -481,31 +477,31 @@ impl Generalized {
     }
 }
 
-/// What a tap of a [`Truncated`] filter multiplies.
+/// The value that a tap of a [`Truncated`] filter multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pairing {
     /// A pixel.
     Single,
-    /// The sum of two pixels; the first tap multiplies one.
+    /// The sum of two pixels; the first tap multiplies one pixel.
     Sum,
-    /// The difference of two pixels; the first tap multiplies one.
+    /// The difference of two pixels; the first tap multiplies one pixel.
     Difference,
 }
 
 impl Pairing {
-    /// All of them, for sweeps.
+    /// All pairings, for tests of each.
     pub const ALL: [Pairing; 3] = [Pairing::Single, Pairing::Sum, Pairing::Difference];
 }
 
-/// A linear filter in the image's own type, rounded as a program in C rounds it, SciPy's for example:
-/// from +0, `sum = sum + tap * pixel` in `f64`, each product and each sum rounded, in the order of the
-/// taps. The result is cut to the type ([`Conversion::Cast`](horus_base::dtype::Conversion)).
+/// A linear filter in the image's own type, rounded as a C program such as SciPy rounds it: from +0, `sum = sum + tap *
+/// pixel` in `f64`, with each product and each sum rounded, in the order of the taps. The result is truncated to the
+/// type ([`Conversion::Cast`](horus_base::dtype::Conversion)).
 ///
-/// The order decides what a sum that is a whole number but for roundings becomes. SciPy adds the two
-/// pixels of equal taps before it multiplies. There the taps after the first belong together by two:
-/// the tap of the first multiplies the sum of both pixels, or the first less the second.
+/// The order matters when only roundings keep the sum from being an integer. SciPy adds the two pixels of
+/// equal taps before it multiplies: the taps after the first form pairs, and the tap of the first of a pair multiplies
+/// the sum of both pixels, or the first pixel minus the second.
 ///
-/// Taps of a volume may read other levels, which continue by the border mode as rows and columns do.
+/// Taps of a volume may read other levels. The border mode continues levels as it does rows and columns.
 ///
 /// ```
 /// use horus_plan::ops::neighbourhood::{Filter, Pairing, Truncated};
@@ -518,19 +514,19 @@ impl Pairing {
 pub struct Truncated {
     /// Offsets and taps, in the order of the sum.
     pub window: Filter,
-    /// What a tap multiplies.
+    /// The value that a tap multiplies.
     pub pairing: Pairing,
-    /// The levels that taps read; `None` for those of their pixels.
+    /// The levels that taps read; `None` for the level of each pixel.
     pub levels: Option<TapLevels>,
 }
 
 impl Truncated {
-    /// Returns `true` if no pixel lacks the other one of its pair.
+    /// Returns `true` if every pixel that needs a partner has one.
     pub fn is_paired(&self) -> bool {
         self.pairing == Pairing::Single || !self.window.taps().len().is_multiple_of(2)
     }
 
-    /// The levels, from those of the pixels, that taps read, in order.
+    /// The offsets of the levels that taps read, relative to the pixel's level, in order.
     pub fn levels(&self) -> Vec<i32> {
         let mut all = self.levels.as_ref().map_or(vec![0], |levels| levels.by.to_vec());
         all.sort_unstable();
@@ -538,12 +534,12 @@ impl Truncated {
         all
     }
 
-    /// Levels from that of the pixel to the one that tap `k` reads.
+    /// The offset of the level that tap `k` reads, relative to the pixel's level.
     pub fn level(&self, k: usize) -> i32 {
         self.levels.as_ref().map_or(0, |levels| levels.by[k])
     }
 
-    /// The plane `by` levels from plane `plane`; `None` where the border's constant is read.
+    /// The plane `by` levels from plane `plane`; `None` if the border's constant is read.
     pub fn plane(&self, plane: usize, by: i32, border: Border) -> Option<usize> {
         match &self.levels {
             Some(levels) if by != 0 => {
@@ -554,7 +550,7 @@ impl Truncated {
         }
     }
 
-    /// Returns `true` if levels can be read of an image of `planes` planes.
+    /// Returns `true` if an image of `planes` planes has these levels.
     pub fn fits(&self, planes: usize) -> bool {
         self.levels.as_ref().is_none_or(|TapLevels { by, depth, channels }| {
             *channels > 0 && depth.checked_mul(*channels) == Some(planes) && by.len() == self.window.taps().len()
@@ -562,35 +558,35 @@ impl Truncated {
     }
 }
 
-/// Levels of a volume that the taps of a filter read.
+/// The levels of a volume that the taps of a filter read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TapLevels {
-    /// For each tap, levels from that of the pixel to the one that it reads.
+    /// For each tap, the offset of the level that it reads, relative to the pixel's level.
     pub by: Arc<[i32]>,
-    /// Levels of the volume.
+    /// Number of levels of the volume.
     pub depth: usize,
-    /// Its channels.
+    /// Number of channels of the volume.
     pub channels: usize,
 }
 
-/// A filter of the pixels around each one in the image's own type.
+/// A filter of the pixels around each pixel, in the image's own type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OrderFilter {
     /// A generalized convolution.
     Fold(Generalized),
-    /// A linear filter that is cut to the type.
+    /// A linear filter whose result is truncated to the type.
     Truncated(Truncated),
     /// The median of a square.
     Median(MedianSize),
 }
 
 impl OrderFilter {
-    /// Returns `true` if it is computed of pixels of several samples: if it reads no other levels.
+    /// Returns `true` if the filter can be computed on pixels of several samples: it reads no other levels.
     pub(crate) fn knows_samples(&self) -> bool {
         !matches!(self, OrderFilter::Truncated(filter) if filter.levels.is_some())
     }
 
-    /// Distances that it reads.
+    /// The reach of the filter.
     pub fn reach(&self) -> Reach {
         match self {
             OrderFilter::Fold(g) => g.window.reach(),
@@ -608,7 +604,7 @@ impl OrderFilter {
         }
     }
 
-    /// Cost per pixel where extremes slide along lines of any length; of other windows each run of
+    /// Cost per pixel on a CPU, where minima and maxima slide along lines of any length; for other windows each run of
     /// pixels is looked up. Measured on two cores (`docs/performance/model.md`).
     pub fn sliding(&self) -> f64 {
         let OrderFilter::Fold(Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min | Reduce::Max }) =
@@ -629,12 +625,12 @@ impl OrderFilter {
         }
     }
 
-    /// Returns `true` if it reads levels other than that of the pixel.
+    /// Returns `true` if it reads levels other than the pixel's.
     pub fn crosses_levels(&self) -> bool {
         matches!(self, OrderFilter::Truncated(Truncated { levels: Some(_), .. }))
     }
 
-    /// The window with its weights; `None` for a median, which has none.
+    /// The window with its weights; `None` for a median, which has no weights.
     pub fn window(&self) -> Option<&Filter> {
         match self {
             OrderFilter::Fold(g) => Some(&g.window),
@@ -643,7 +639,7 @@ impl OrderFilter {
         }
     }
 
-    /// Its kind, for errors and timings.
+    /// The kind, for errors and timings.
     pub fn kind(&self) -> &'static str {
         match self {
             OrderFilter::Fold(_) => "generalized",
@@ -703,17 +699,15 @@ impl MedianSize {
         }
     }
 
-    /// Cost per pixel: each exchange takes a minimum and a maximum.
+    /// Cost per pixel: each exchange computes a minimum and a maximum.
     pub fn cost(self) -> f64 {
         2.0 * self.network().len() as f64
     }
 
-    /// The compare-exchange sequence `(i, j)`, after which the middle one of the values is the
-    /// median.
+    /// The compare-exchange sequence `(i, j)`, after which the middle value is the median.
     ///
-    /// A compare-exchange replaces `(v[i], v[j])` by `(v[i].lower(v[j]), v[i].upper(v[j]))` in the
-    /// arithmetic of [`Arithmetic`](horus_base::dtype::Arithmetic): the order of
-    /// [`Ranked`](super::windowed::Ranked).
+    /// A compare-exchange replaces `(v[i], v[j])` by `(v[i].lower(v[j]), v[i].upper(v[j]))` in the arithmetic of
+    /// [`Arithmetic`](horus_base::dtype::Arithmetic): the order of [`Ranked`](super::windowed::Ranked).
     pub const fn network(self) -> &'static [(usize, usize)] {
         match self {
             MedianSize::Three => &THREE,
@@ -721,15 +715,15 @@ impl MedianSize {
         }
     }
 
-    /// Distances that the median reads.
+    /// The reach of the median.
     pub const fn reach(self) -> Reach {
         let r = self.radius();
         Reach { up: r, down: r, left: r, right: r }
     }
 }
 
-/// The columns in order; then the median of the largest of the smallest, the median of the middle
-/// ones and the smallest of the largest.
+/// Sorts the columns; then takes the median of the largest of the smallest, the median of the middle values, and the
+/// smallest of the largest.
 #[rustfmt::skip]
 const THREE: [(usize, usize); 19] = [
     (0, 3), (1, 4), (2, 5), (3, 6), (4, 7), (5, 8), (0, 3), (1, 4), (2, 5), (0, 1), (1, 2), (7, 8), (6, 7),
@@ -787,13 +781,13 @@ mod tests {
         );
     }
 
-    /// A network that selects the median of all sequences of zeros and ones selects that of all
-    /// numbers: here of 64 sequences at a time, a bit of a word each.
+    /// A network that selects the median of all sequences of zeros and ones selects the median of all numbers. The test
+    /// uses 64 sequences at a time, each a bit of a word.
     #[test]
     fn median_networks_select_the_median() {
         for size in [MedianSize::Three, MedianSize::Five] {
             let n = (2 * size.radius() + 1).pow(2);
-            // The first six values count within a word, the others from word to word.
+            // The first six values vary within a word, the others from word to word.
             const COUNT: [u64; 6] = [
                 0xAAAA_AAAA_AAAA_AAAA,
                 0xCCCC_CCCC_CCCC_CCCC,

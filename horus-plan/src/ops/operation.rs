@@ -7,14 +7,13 @@ use horus_base::position_map::PositionMap;
 use horus_base::shape::{Border, Shape};
 use serde::{Deserialize, Serialize};
 
-/// Extent and type of an image.
+/// Shape and type of an image.
 pub type ImageExtent = (Shape, DType);
 
-/// A whole-image operation. The value itself holds the parameters; images are given by their
-/// extents.
+/// A whole-image operation. The value itself has the parameters; images are given by their shapes and types.
 ///
-/// Recording, regions, planning, checks and devices all query this trait, so that each fact is
-/// written once, beside the parameters.
+/// Recording, regions, planning, checks and devices all query this trait, so that each fact is written once, next to
+/// the parameters.
 pub trait ImageOperation {
     /// The name, without parameters.
     fn kind(&self) -> &'static str;
@@ -24,7 +23,7 @@ pub trait ImageOperation {
         self.kind().to_owned()
     }
 
-    /// The rule for shapes and types, for images held in memory.
+    /// Checks shapes and types, for images in memory.
     ///
     /// # Errors
     /// Describes the violated rule.
@@ -33,29 +32,29 @@ pub trait ImageOperation {
     /// The pixels of input `input`, of shape `of`, from which `need` of the result is computed.
     fn reads(&self, input: usize, need: Rect, of: Shape) -> InputRead;
 
-    /// The rows of an input that given rows of the result require.
+    /// The rows of an input that rows of the result require.
     fn access(&self, input: usize) -> Access;
 
-    /// Returns `true` if input `input` holds the pixels of the result at the same positions.
+    /// Returns `true` if input `input` has the pixels of the result at the same positions.
     fn in_place(&self, input: usize) -> bool;
 
-    /// Returns `true` if each level of the result reads only the same level of input `input`, and
-    /// `false` if it may read others, or if all levels read the same pixels.
+    /// Returns `true` if each level of the result reads only the same level of input `input`; `false` if it may read
+    /// other levels, or if all levels read the same pixels.
     fn by_levels(&self, _input: usize) -> bool {
         false
     }
 
-    /// Returns `true` if it is computed of images whose pixels have several samples; see
+    /// Returns `true` if the operation can be computed on pixels of several samples; see
     /// [`Op::knows_samples`](crate::ir::graph::Op::knows_samples).
     fn supports_samples(&self) -> bool {
         false
     }
 
-    /// The place in input `input`, of shape `from`, of the pixels of the result, of shape `to`: of a
-    /// picture that was changed, not computed from.
+    /// The map from the pixels of the result, of shape `to`, to positions in input `input`, of shape `from`; `None` for
+    /// an input that is not the picture that the result shows.
     fn position_map(&self, input: usize, from: Shape, to: Shape) -> Option<PositionMap>;
 
-    /// Returns `true` if input `input` is a table, whose entries are no pixels of a picture.
+    /// Returns `true` if input `input` is a table, whose entries are not pixels of a picture.
     fn is_table(&self, _input: usize) -> bool {
         false
     }
@@ -68,19 +67,18 @@ pub trait ImageOperation {
         }
     }
 
-    /// The operation that computes region `region` of the result from the [pixels that it
-    /// reads](Self::reads); `None` if it is the same.
+    /// The operation that computes region `region` of the result from the [pixels that it reads](Self::reads); `None`
+    /// for the same operation.
     fn for_region(&self, _region: Rect) -> Option<Whole> {
         None
     }
 
-    /// Distribution of the work over ranks.
+    /// The distribution of the work over ranks.
     fn distribution(&self) -> Distribution {
         Distribution::Rows
     }
 
-    /// Returns `true` if devices take input `input` as memory from the first row of the image to
-    /// its last.
+    /// Returns `true` if devices need input `input` in contiguous memory from the first row of the image to the last.
     fn requires_contiguous_input(&self, _input: usize) -> bool {
         self.distribution() == Distribution::Whole
     }
@@ -93,13 +91,13 @@ pub trait ImageOperation {
         0
     }
 
-    /// Scratch bytes beside inputs and results of this shape, as far as they grow with the image.
+    /// Bytes of temporary memory in addition to inputs and results of this shape, as far as they grow with the image.
     fn scratch(&self, _shape: Shape) -> usize {
         0
     }
 }
 
-/// Sample parameters of an operation, with the extents of images that they fit: what tests run of it.
+/// Sample parameters of an operation, with images that fit them, for tests.
 #[derive(Clone, Debug)]
 pub struct Instance {
     /// The operation.
@@ -108,7 +106,8 @@ pub struct Instance {
     pub inputs: Vec<ImageExtent>,
     /// Its result.
     pub output: ImageExtent,
-    /// `false` if it may read less than [`ImageOperation::reads`] says: what it reads depends on pixels, or has gaps.
+    /// `false` if the operation may read less than [`ImageOperation::reads`] says, because its reads depend on pixels
+    /// or have gaps.
     pub exact: bool,
 }
 
@@ -118,13 +117,13 @@ impl Instance {
         Instance { operation: operation.into(), inputs: inputs.to_vec(), output, exact: true }
     }
 
-    /// The same, of an operation that may read less.
+    /// The same sample, for an operation that may read less.
     pub(crate) fn loose(self) -> Instance {
         Instance { exact: false, ..self }
     }
 }
 
-/// The images that samples are of, and the border mode of those that have one.
+/// The images of samples, and the border mode of samples that have one.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleImages {
     /// An image of floats, of any number of levels and channels.
@@ -155,40 +154,40 @@ pub struct LaunchEffort {
     pub family: Family,
     /// Pixels computed, of all planes (for reductions and histograms: pixels read).
     pub pixels: usize,
-    /// Multiply-adds per pixel, other arithmetic converted to them.
+    /// Multiply-adds per pixel, with other arithmetic converted to multiply-adds.
     pub cost: f64,
-    /// Rows read above and below the computed ones, together.
+    /// Total rows read above and below the computed ones.
     pub reach: usize,
 }
 
 impl LaunchEffort {
-    /// `rows` rows of an image of shape `of`.
+    /// The work for `rows` rows of an image of shape `of`.
     pub const fn of_rows(family: Family, of: Shape, rows: usize, steps: f64) -> LaunchEffort {
         LaunchEffort { family, pixels: rows * of.line() * of.planes(), cost: steps, reach: 0 }
     }
 }
 
-/// Distribution of a kernel over ranks.
+/// The distribution of a kernel over ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// Each rank computes its own rows of the output.
     Rows,
     /// Every rank computes the whole result from the whole input.
     Whole,
-    /// Each rank makes a full-size result from its own rows *of the first input*; a launch is given
-    /// these rows. The results of all ranks combined are the result.
+    /// Each rank computes a full-size result from its own rows *of the first input*, which a launch is given. The
+    /// results of all ranks are then combined.
     Partial(AllReduce),
 }
 
-/// Combination of the ranks' full-size results. The order of the ranks must not matter.
+/// The combination of the ranks' full-size results. The order of the ranks must not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllReduce {
-    /// Element-wise addition of `f64` numbers: counts or digits of exact sums, integers below 2^53,
-    /// so sums are exact.
+    /// Element-wise addition of `f64` numbers: counts or digits of exact sums. They are integers below 2^53, so sums
+    /// are exact.
     Sum,
 }
 
-/// Kernel families with similar machine use.
+/// Families of kernels that use a machine alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
@@ -196,15 +195,15 @@ pub enum Family {
     Pixel,
     /// Linear filters of fewer than 100 taps.
     CorrelateSmall,
-    /// Linear filters of 100 taps and more, and matrix products, which are taken to be as efficient.
+    /// Linear filters of 100 taps and more, and matrix products, which are assumed to be as efficient.
     CorrelateLarge,
     /// Linear filters of bytes whose sums are [exact](crate::ops::neighbourhood::Filter::is_exact_for).
     CorrelateBytes,
     /// Linear filters by Fourier transforms of tiles.
     Transforms,
-    /// Linear filters with arbitrary tap offsets, as along oblique lines.
+    /// Linear filters with arbitrary tap offsets, such as along oblique lines.
     Sparse,
-    /// Row and column passes in one kernel.
+    /// Row and column filters in one kernel.
     Separable,
     /// Affine warps and mirror images.
     Warp,
@@ -235,7 +234,7 @@ impl Family {
         Family::Transpose,
     ];
 
-    /// True if its kernels read and write images tile by tile.
+    /// Returns `true` if kernels of the family read and write images tile by tile.
     pub const fn is_tiled(self) -> bool {
         match self {
             Family::CorrelateSmall
@@ -249,7 +248,7 @@ impl Family {
         }
     }
 
-    /// Name in plain words.
+    /// The name in plain words.
     pub const fn name(self) -> &'static str {
         match self {
             Family::Pixel => "pixel operations",
@@ -268,17 +267,17 @@ impl Family {
     }
 }
 
-/// Fails unless `condition` holds; the text is only made on failure.
+/// Fails unless `condition` holds; the text is made only on failure.
 pub(crate) fn ensure(condition: bool, text: impl FnOnce() -> String) -> Result<(), String> {
     if condition { Ok(()) } else { Err(text()) }
 }
 
-/// The inputs of an operation on `N` images.
+/// The inputs of an operation on `N` images; an error for another number.
 pub(crate) fn images<const N: usize>(inputs: &[ImageExtent]) -> Result<[ImageExtent; N], String> {
     inputs.try_into().map_err(|_| format!("it reads {N} images, got {}", inputs.len()))
 }
 
-/// Fails unless the result has the wanted extent and type.
+/// Fails unless the result has the required shape and type.
 pub(crate) fn makes(wanted: ImageExtent, output: ImageExtent) -> Result<(), String> {
     ensure(wanted.0 == output.0, || format!("it makes an image of {}, wanted is {}", wanted.0, output.0))?;
     ensure(wanted.1 == output.1, || format!("it makes {}, wanted is {}", wanted.1, output.1))
@@ -289,7 +288,7 @@ pub(crate) fn same_places(input: Shape, output: Shape) -> Result<(), String> {
     ensure(input == output, || format!("it reads {input} pixel by pixel and is {output}"))
 }
 
-/// The place of pixels that stay where they are.
+/// The map of pixels that stay in place.
 pub(crate) fn stays(from: Shape, to: Shape) -> Option<PositionMap> {
     ((from.height, from.width) == (to.height, to.width)).then(PositionMap::default)
 }

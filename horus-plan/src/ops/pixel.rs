@@ -1,10 +1,9 @@
 //! Pixel operations: one row per operation in `pixel_ops!`.
 //!
-//! A row holds the variant, its name, the Rust body (methods of
-//! [`Arithmetic`](horus_base::dtype::Arithmetic), which define it), one line of documentation and, in braces, the equivalent
-//! CUDA expression, its cost, the method of `Image`, and names in other libraries. The enum
-//! below, the methods, the CPU interpreter, the CUDA code generator, the conformance tests, the command and the page of
-//! operations iterate over the rows.
+//! A row has the variant, its name, the Rust body (methods of [`Arithmetic`](horus_base::dtype::Arithmetic), which
+//! define it), one line of documentation and, in braces, the equivalent CUDA expression, the cost, the method of
+//! `Image`, and names in other libraries. The enum below, the methods, the CPU interpreter, the CUDA code generator,
+//! the conformance tests, the command and the page of operations derive from the rows.
 
 use std::fmt;
 
@@ -12,13 +11,17 @@ use horus_base::dtype::DType;
 
 use super::describe::{Accepts, Description, OperationGroup, Parameter, Pattern, describe, description, required};
 
-/// The table of pixel operations. Calls `$callback!` with the rows in five groups: `unary` and
-/// `binary` yield the type of their operands, `compare` yields a `u8` mask of 0 and 1,
-/// `ternary` is spelled out (its first operand may be a mask), and so is `select`.
+/// The table of pixel operations. Calls `$callback!` with the rows in five groups: `unary` and `binary` yield the type
+/// of their operands, `compare` yields a `u8` mask of 0 and 1; `ternary` (whose first operand may be a mask) and
+/// `select` are spelled out.
 ///
-/// In the braces: the CUDA expression; the cost of an evaluation in multiply-adds, with `transcendental` for a function of floats,
-/// which integers have by way of `f64` (division and square root are correctly rounded, transcendental functions are polynomials);
-/// `fn` and the name of a method of `Image`, with its aliases in the documentation; `like` and names in other libraries; `but` and what differs there.
+/// In the braces:
+/// - the CUDA expression;
+/// - the cost of an evaluation in multiply-adds, followed by `transcendental` for a function of floats, which integers
+///   compute in `f64` (division and square root are correctly rounded, transcendental functions are polynomials);
+/// - `fn` and the name of a method of `Image`, with its aliases in the documentation;
+/// - `like` and names in other libraries;
+/// - `but` and differences from these.
 #[macro_export]
 macro_rules! pixel_ops {
     ($callback:ident) => {
@@ -98,7 +101,7 @@ pub enum PixelKind {
     Select,
 }
 
-/// A pixel operation as its row in the table has it.
+/// A row of the table: a pixel operation and its properties.
 #[derive(Clone, Copy, Debug)]
 pub struct PixelInfo {
     /// The operation.
@@ -107,17 +110,17 @@ pub struct PixelInfo {
     pub name: &'static str,
     /// Operand and result types.
     pub kind: PixelKind,
-    /// CUDA expression over operands `a`, `b`, `c` (`m` for the mask) of type `T`.
+    /// The CUDA expression over operands `a`, `b`, `c` (`m` for the mask) of type `T`.
     pub cuda: &'static str,
     /// Cost of one evaluation.
     pub cost: f64,
-    /// `true` for a function of floats, which integers have by way of `f64`.
+    /// `true` for a function of floats, which integers compute in `f64`.
     pub transcendental: bool,
-    /// Its description, with the parameters that the command takes.
+    /// The description, with the parameters of the command.
     pub described: Description,
 }
 
-/// The row of the table that a row of the macro is.
+/// Makes a row of the table from a row of the macro.
 macro_rules! info {
     ($op:ident $name:literal $kind:ident
      $doc:literal, { $cuda:literal, $steps:literal $($transcendental:ident)?
@@ -138,7 +141,7 @@ macro_rules! info {
     };
 }
 
-/// A chain of the command.
+/// An example of the command.
 macro_rules! example {
     (Unary $name:literal) => {
         $name
@@ -154,7 +157,7 @@ macro_rules! example {
     };
 }
 
-/// The description of a row: an operation of one or two operands is one of the command.
+/// Makes the description of a row. An operation of one or two operands is also an operation of the command.
 const fn of_row(name: &'static str, kind: PixelKind, doc: &'static str) -> Description {
     const B: &[Parameter] = &[required("b", Accepts::Operand, "")];
     let group = match kind {
@@ -192,7 +195,7 @@ macro_rules! define {
 }
 pixel_ops!(define);
 
-// What the command takes of those of three operands.
+// The descriptions of operations of three operands, with the parameters of the command.
 describe! {
     ABSDIV = description("absdiv", OperationGroup::Arithmetic, Pattern::Pixel, "`|a / b|`, 0 where `|b| < eps`")
         .takes(&[required("b", Accepts::Operand, ""), required("eps", Accepts::Number, "where `|b|` is less, the result is 0")])
@@ -214,8 +217,7 @@ impl PixelOp {
         &TABLE[self as usize]
     }
 
-    /// Returns `true` for a transcendental function: one of floats, which integers have by way of
-    /// `f64`.
+    /// Returns `true` for a transcendental function: a function of floats, which integers compute in `f64`.
     pub const fn is_transcendental(self) -> bool {
         self.info().transcendental
     }
@@ -242,7 +244,7 @@ impl PixelOp {
         }
     }
 
-    /// The type that operand `i` must have if the (other) operands are of type `operand`.
+    /// The type of operand `i` if the (other) operands are of type `operand`.
     pub fn operand(self, i: usize, operand: DType) -> DType {
         match self.info().kind {
             PixelKind::Select if i == 0 => DType::U8,

@@ -1,5 +1,4 @@
-//! Plane maps: the input plane that each plane of a result reads, and the planes of an image made
-//! of several.
+//! Plane maps: the input plane that each plane of a result reads, and the planes of a concatenated image.
 
 use super::describe::{Accepts, OperationGroup, Pattern, describe, description, required};
 use std::fmt;
@@ -31,9 +30,8 @@ describe! {
 /// Bound on positions along the depth, so that kernels can count in 32 bits.
 const FAR: i64 = 1 << 30;
 
-/// A read of whole planes, each pixel at its own position. Level `z` and channel `c` of the result
-/// read level `step * z + offset` of the input, subject to the border mode, and channel `c` or a
-/// fixed channel.
+/// A read of whole planes, each pixel at its own position. Level `z` and channel `c` of the result read level `step * z
+/// + offset` of the input, subject to the border mode, and channel `c` or a fixed channel.
 ///
 /// A step of 1 shifts along the depth, -1 mirrors it, 0 repeats one level.
 ///
@@ -51,7 +49,7 @@ pub struct PlaneMap {
     pub channels: usize,
     /// Levels of the input.
     pub depth: usize,
-    /// Channels of the input: the plane stride between levels.
+    /// Channels of the input: the distance in planes between levels.
     pub stride: usize,
     /// The channel read by every channel of the result, if fixed.
     pub channel: Option<usize>,
@@ -64,7 +62,7 @@ pub struct PlaneMap {
 }
 
 impl PlaneMap {
-    /// Plane `plane` of the input, in every plane of the result.
+    /// The map of plane `plane` of the input to every plane of the result.
     pub const fn one(plane: usize) -> PlaneMap {
         PlaneMap {
             channels: 1,
@@ -77,21 +75,21 @@ impl PlaneMap {
         }
     }
 
-    /// Level `step * z + offset` of an image of shape `input`, in a result of `channels` channels:
-    /// as many as the input has, or any number if the input has one, which is repeated.
+    /// The map to level `step * z + offset` of an image of shape `input`, in a result of `channels` channels: as many
+    /// as the input has, or any number if the input has one, which is repeated.
     pub fn levels(input: Shape, channels: usize, step: i32, offset: i32, border: Border) -> PlaneMap {
         let channel = (input.channels == 1 && channels != 1).then_some(0);
         PlaneMap { channels, depth: input.depth, stride: input.channels, channel, step, offset, border }.simplified()
     }
 
-    /// Channel `c` of every level of an image of shape `input`, in a result of one channel.
+    /// The map to channel `c` of every level of an image of shape `input`, in a result of one channel.
     pub fn channel(input: Shape, c: usize) -> PlaneMap {
         let Shape { depth, channels: stride, .. } = input;
         let border = Border::Replicate;
         PlaneMap { channels: 1, depth, stride, channel: Some(c), step: 1, offset: 0, border }.simplified()
     }
 
-    /// The canonical form: a single plane where every plane of the result reads the same one.
+    /// The canonical form: a single plane if every plane of the result reads the same one.
     fn simplified(self) -> PlaneMap {
         let level = match self.step {
             _ if self.depth == 1 && !matches!(self.border, Border::Constant(_)) => Some(0),
@@ -104,8 +102,7 @@ impl PlaneMap {
         }
     }
 
-    /// The input plane that plane `plane` of the result reads; `None` for the constant of the
-    /// border mode.
+    /// The input plane that plane `plane` of the result reads; `None` for the constant of the border mode.
     pub fn at(&self, plane: usize) -> Option<usize> {
         let (z, c) = (plane / self.channels, plane % self.channels);
         let level = z.cast_signed() * self.step as isize + self.offset as isize;
@@ -119,13 +116,13 @@ impl PlaneMap {
         if one { self.at(0) } else { None }
     }
 
-    /// Upper bound on the different input planes that a result of `planes` planes reads.
+    /// An upper bound of the number of input planes that a result of `planes` planes reads.
     pub fn count(&self, planes: usize) -> usize {
         let levels = if self.step == 0 { 1 } else { (planes / self.channels.max(1)).min(self.depth) };
         levels * if self.channel.is_some() { 1 } else { self.channels }
     }
 
-    /// Checks that every plane read by a result of `result` planes exists in the input.
+    /// Checks that the input has every plane that a result of `result` planes reads.
     ///
     /// # Errors
     /// Describes the mismatch.
@@ -160,9 +157,8 @@ impl fmt::Display for PlaneMap {
     }
 }
 
-/// Input and plane of each plane of a concatenated image. Inputs with the depth of the output are
-/// concatenated along the channels, others along the depth; `None` if they do not add up to the
-/// output.
+/// The input and plane of each plane of a concatenated image. Inputs with the depth of the output are concatenated
+/// along the channels, others along the depth; `None` if they do not add up to the output.
 pub fn stacked(inputs: impl Iterator<Item = Shape> + Clone, output: Shape) -> Option<Vec<(usize, usize)>> {
     let total = |extent: fn(Shape) -> usize| inputs.clone().try_fold(0usize, |n, s| n.checked_add(extent(s)));
     let plane = |s: Shape| (s.height, s.width);

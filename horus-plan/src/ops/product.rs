@@ -14,13 +14,12 @@ describe! {
         .differs("floats; the terms of a pixel are added in order");
 }
 
-/// The product of two images as matrices, per plane: pixel (y, x) is the sum over k of pixel (y, k)
-/// of the first and pixel (k, x) of the second, by `fma(first, second, sum)` from +0, in the order
-/// of k.
+/// The product of two images as matrices, per plane. Pixel (y, x) is the sum over k of pixel (y, k) of the first and
+/// pixel (k, x) of the second, by `fma(first, second, sum)` from +0, in the order of k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixProduct;
 
-/// Input index of the first factor, of which a row of the result reads one row.
+/// Input index of the first factor; a row of the result reads one row of it.
 const FIRST: usize = 0;
 
 impl ImageOperation for MatrixProduct {

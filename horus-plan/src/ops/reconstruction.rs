@@ -17,18 +17,17 @@ describe! {
         .differs("a marker beyond the mask is clamped to it; types are kept");
 }
 
-/// Morphological reconstruction: a marker dilated and clamped to a mask until nothing changes, or, by
-/// erosion, the reverse. Every order of steps leads to the same image. Pixels are compared as by
-/// [`Reconstruction::ordered`].
+/// Morphological reconstruction: a marker dilated and limited by a mask until nothing changes; by erosion, the reverse.
+/// The order of operations does not affect the result. Pixels are compared as [`Reconstruction::ordered`] orders them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reconstruction {
-    /// By erosion, from above the mask; otherwise by dilation, from below.
+    /// Set for erosion, from above the mask; otherwise dilation, from below.
     pub erosion: bool,
     /// Neighbourhood of a pixel.
     pub neighbours: Connectivity,
 }
 
-/// Reconstruction by dilation.
+/// Makes a reconstruction by dilation.
 impl From<Connectivity> for Reconstruction {
     fn from(neighbours: Connectivity) -> Reconstruction {
         Reconstruction { erosion: false, neighbours }
@@ -36,32 +35,32 @@ impl From<Connectivity> for Reconstruction {
 }
 
 impl Reconstruction {
-    /// Reconstruction by erosion, from above the mask.
+    /// A reconstruction by erosion, from above the mask.
     pub fn by_erosion(neighbours: Connectivity) -> Reconstruction {
         Reconstruction { erosion: true, neighbours }
     }
 
-    /// `v` in a total order, so that the result is unique: NaN is the lowest value (by erosion the
-    /// highest), and zeros have no sign.
+    /// Maps `v` into a total order, so that the result is unique: NaN is the lowest value (the highest by erosion), and
+    /// zeros have no sign.
     #[inline(always)]
     pub fn ordered<T: Pixel>(self, v: T) -> T {
         let least = if self.erosion { T::HIGHEST } else { T::LOWEST };
         if v.is_nan() { least } else { v.add(T::ZERO) }
     }
 
-    /// `v` clamped to the mask; here and below both are ordered.
+    /// `v` limited by the mask. Here and below, both values are ordered.
     #[inline(always)]
     pub fn within<T: Pixel>(self, v: T, mask: T) -> T {
         if self.erosion { v.max(mask) } else { v.min(mask) }
     }
 
-    /// The further of `v` and a neighbour.
+    /// The further grown of `v` and a neighbour.
     #[inline(always)]
     pub fn grown<T: Pixel>(self, v: T, neighbour: T) -> T {
         if self.erosion { v.min(neighbour) } else { v.max(neighbour) }
     }
 
-    /// True if pixel `v` can grow towards a neighbour within its own mask.
+    /// Returns `true` if a neighbour makes pixel `v` grow, within the mask of `v`.
     #[inline(always)]
     pub fn may_grow<T: Pixel>(self, v: T, neighbour: T, mask: T) -> bool {
         if self.erosion { v > neighbour && v > mask } else { v < neighbour && v < mask }

@@ -1,17 +1,11 @@
 //! Reductions in one fixed order, independent of strips, ranks and threads.
 //!
-//! A reduction over an image runs in two steps: along each row ([`RowReduce`], local to the owner
-//! of the row), then over the columns of row results, plane by plane ([`fold_planes`]). The order
-//! is anchored in the image:
-//!
-//! 1. The pixels of a row, and the row results of a plane, are cut into *segments* of 1024
-//!    ([`SEGMENT`]) that begin at columns (rows) 0, 1024, 2048 and so on; the last may be shorter.
-//! 2. Element `i` of a segment goes to lane `i mod 64`. Lanes accumulate in order from the identity
-//!    and are then combined in halves (0 with 32, 1 with 33, ..., then 0 with 16, ...).
-//! 3. Segments are combined first to last, starting from the identity; then planes likewise.
-//!
-//! The owner of a segment (a tile, a block of rows) can therefore reduce it alone, and up to 1024
-//! elements form one tree.
+//! An image is reduced first along each row ([`RowReduce`], by the owner of the row), then over the columns of row
+//! results, plane by plane ([`fold_planes`]). The order is anchored in the image: rows, and row results of a plane, are
+//! cut into *segments* of 1024 ([`SEGMENT`]) that begin at 0, 1024, 2048 and so on. Element `i` of a segment goes to
+//! lane `i mod 64`. Lanes accumulate in order from the identity and are combined in halves (0 with 32, 1 with 33, ...,
+//! then 0 with 16, ...). Segments are combined first to last from the identity, then planes likewise. The owner of a
+//! segment (a tile, a block of rows) can therefore reduce it alone.
 
 use super::describe::{Accepts, OperationGroup, Pattern, describe, description, optional, required};
 use super::footprint::{Access, InputRead, Rect};
@@ -69,7 +63,7 @@ describe! {
         .differs("of a stack, `axis=0`: `Image::of_all(&session, &frames).median()`; sums in `f64`, means in `f32`");
 }
 
-/// Lanes of the fixed order.
+/// Number of lanes of the fixed order.
 pub const LANES: usize = 64;
 
 /// Elements per segment of the fixed order.
@@ -78,22 +72,20 @@ pub const SEGMENT: usize = 1024;
 /// Reductions along each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowReduce {
-    /// Sum in `f64`; yields `f64`.
+    /// The sum in `f64`; yields `f64`.
     Sum,
-    /// Sum of `(pixel - mean)^2` in `f64`, the mean being a second, 1x1 `f64` operand; yields
-    /// `f64`.
+    /// The sum of `(pixel - mean)^2` in `f64`; the mean is a second, 1x1 `f64` operand. Yields `f64`.
     SquaredDeviation,
     /// The smallest pixel, ignoring NaN; keeps the type.
     Min,
     /// The largest pixel, ignoring NaN; keeps the type.
     Max,
-    /// The smallest pixel and the largest, in two columns; keeps the type.
+    /// The smallest and the largest pixel, in two columns; keeps the type.
     Extremes,
-    /// [`Moments`] in `f64`, in three columns: sum, squared deviation from the mean, number of
-    /// pixels.
+    /// [`Moments`] in `f64`, in three columns: sum, squared deviation from the mean, number of pixels.
     Moments,
-    /// The first column whose pixel equals a second operand, a 1x1 `f64` image; yields `f64`,
-    /// infinity if there is none.
+    /// The first column whose pixel equals a second operand, a 1x1 `f64` image; yields `f64`, infinity if there is
+    /// none.
     First,
 }
 
@@ -122,7 +114,7 @@ impl RowReduce {
         self.fold().columns()
     }
 
-    /// True if there is a second operand, of one `f64` pixel.
+    /// Returns `true` if there is a second operand, of one `f64` pixel.
     pub const fn has_operand(self) -> bool {
         matches!(self, RowReduce::SquaredDeviation | RowReduce::First)
     }
@@ -138,7 +130,7 @@ impl RowReduce {
         }
     }
 
-    /// The reductions whose results equal columns of this one's by bits, each with the first of them.
+    /// The reductions whose results equal columns of this one's by bits, each with the first such column.
     pub const fn includes(self) -> &'static [(RowReduce, usize)] {
         match self {
             RowReduce::Extremes => &[(RowReduce::Min, 0), (RowReduce::Max, 1), (RowReduce::Extremes, 0)],
@@ -147,7 +139,7 @@ impl RowReduce {
         }
     }
 
-    /// Column divisions at which row results can be [joined](RowReduce::join).
+    /// The columns at which rows can be divided so that row results can be [joined](RowReduce::join).
     pub const fn divisible(self) -> Divisible {
         match self {
             RowReduce::Min | RowReduce::Max | RowReduce::Extremes => Divisible::Anywhere,
@@ -156,8 +148,7 @@ impl RowReduce {
         }
     }
 
-    /// Extends row results to the columns that follow, whose results are `next`, of the same
-    /// number; the results of a row are adjacent.
+    /// Extends row results by `next`, the results of the columns that follow. The results of a row are adjacent.
     pub fn join<T: Pixel>(self, so_far: &mut [T], next: &[T]) {
         let rows = so_far.chunks_mut(self.columns()).zip(next.chunks(self.columns()));
         for (row, next) in rows {
@@ -184,7 +175,7 @@ impl RowReduce {
         }
     }
 
-    /// Name in plans.
+    /// The name in plans.
     pub const fn name(self) -> &'static str {
         match self {
             RowReduce::Sum => "row_sum",
@@ -198,7 +189,7 @@ impl RowReduce {
     }
 }
 
-/// Column divisions that a reduction allows.
+/// Where a reduction allows rows to be divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Divisible {
     /// Anywhere: the order of pixels does not matter.
@@ -218,7 +209,7 @@ pub enum Fold {
     Min,
     /// The largest.
     Max,
-    /// Of two columns: the smallest of the first, the largest of the second.
+    /// Two columns: the smallest of the first, the largest of the second.
     Extremes,
     /// The three columns of [`RowReduce::Moments`]: see [`fold_moments`].
     Moments,
@@ -234,7 +225,7 @@ impl Fold {
         }
     }
 
-    /// The identity element; with several columns, that of the first.
+    /// The identity element; with several columns, the identity of the first.
     pub fn identity<T: Pixel>(self) -> T {
         match self {
             Fold::Sum | Fold::Moments => T::ZERO,
@@ -243,7 +234,7 @@ impl Fold {
         }
     }
 
-    /// Combines two values; with several columns, those of the first.
+    /// Combines two values; with several columns, values of the first.
     #[inline(always)]
     pub fn combine<T: Pixel>(self, a: T, b: T) -> T {
         match self {
@@ -253,7 +244,7 @@ impl Fold {
         }
     }
 
-    /// The same, as an operation of pixels.
+    /// The same, as a pixel operation.
     pub const fn pairwise(self) -> PixelOp {
         match self {
             Fold::Sum | Fold::Moments => PixelOp::Add,
@@ -262,7 +253,7 @@ impl Fold {
         }
     }
 
-    /// Name in plans.
+    /// The name in plans.
     pub const fn name(self) -> &'static str {
         match self {
             Fold::Sum => "fold_sum",
@@ -274,9 +265,9 @@ impl Fold {
     }
 }
 
-/// Count, sum and squared deviation from the mean. A row takes one pass: per segment the sum by
-/// [`fold`], then by [`fold`] the squared deviations from the segment mean; segments are joined
-/// first to last (Chan, Golub and LeVeque). Sums equal those of [`RowReduce::Sum`].
+/// Count, sum and squared deviation from the mean. A row is read once: per segment the sum by [`fold`], then by
+/// [`fold`] the squared deviations from the segment's mean. Segments are joined first to last (Chan, Golub and
+/// LeVeque). Sums equal those of [`RowReduce::Sum`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     /// Number of values.
@@ -288,12 +279,12 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Moments of a segment of known sum and squared deviation.
+    /// The moments of a segment with known sum and squared deviation.
     pub fn of_segment(count: usize, sum: f64, squares: f64) -> Moments {
         Moments { count: count as f64, sum, squares }
     }
 
-    /// Moments of these values followed by `next`.
+    /// The moments of these values followed by `next`.
     #[must_use]
     pub fn followed_by(self, next: Moments) -> Moments {
         if self.count == 0.0 {
@@ -317,8 +308,8 @@ pub fn moments(values: impl IntoIterator<Item = f64>) -> Moments {
     })
 }
 
-/// Moments of all rows. Counts and sums are added by [`fold_planes`], and so are the squares: each
-/// row adds its own and, per pixel, the squared distance of its mean from the overall mean.
+/// The moments of all rows. [`fold_planes`] adds counts, sums and squares; for squares each row adds its own and, per
+/// pixel, the squared distance of its mean from the overall mean.
 pub fn fold_moments<P: IntoIterator<Item = Moments>>(planes: impl Clone + IntoIterator<Item = P>) -> Moments {
     let total = |of: fn(Moments) -> f64| {
         fold_planes(Fold::Sum, planes.clone().into_iter().map(|plane| plane.into_iter().map(of)))
@@ -331,7 +322,7 @@ pub fn fold_moments<P: IntoIterator<Item = Moments>>(planes: impl Clone + IntoIt
 }
 
 impl Moments {
-    /// Squared deviation of these values from `mean`.
+    /// The squared deviation of these values from `mean`.
     #[inline(always)]
     pub fn spread(self, mean: f64) -> f64 {
         let apart = self.sum / self.count - mean;
@@ -339,8 +330,8 @@ impl Moments {
     }
 }
 
-/// Folds `values`, a row or column from its beginning, in the fixed order: the definition of every
-/// reduction. An empty sequence yields the identity.
+/// Folds `values`, a row or column from its beginning, in the fixed order: the definition of every reduction. An empty
+/// sequence yields the identity.
 pub fn fold<T: Pixel>(how: Fold, values: impl IntoIterator<Item = T>) -> T {
     let mut values = values.into_iter().peekable();
     let mut total = how.identity::<T>();
@@ -358,10 +349,9 @@ pub fn fold<T: Pixel>(how: Fold, values: impl IntoIterator<Item = T>) -> T {
 /// Elements per chunk of a running sum.
 pub const CHUNK: usize = 32;
 
-/// Running sums of a row, in an order of their own: sequentially within chunks of 32 elements
-/// ([`CHUNK`]) of a segment, plus the sum of the previous chunks of the segment, accumulated from
-/// the first, plus the sum of the previous segments. The last entry is the sum of the row, up to
-/// rounding.
+/// Running sums of a row, in an order of their own: sequentially within chunks of 32 elements ([`CHUNK`]) of a segment,
+/// plus the sum of the previous chunks of the segment (accumulated from the first), plus the sum of the previous
+/// segments. The last entry is the sum of the row, up to rounding.
 pub fn running(values: &[f64]) -> Vec<f64> {
     let mut out = Vec::with_capacity(values.len());
     let mut before = 0.0;
@@ -397,10 +387,9 @@ pub fn combine_lanes<T: Pixel>(how: Fold, mut lanes: [T; LANES]) -> T {
     lanes[0]
 }
 
-/// The bin of `v` in a histogram of `bins` equal bins over `lo..=hi`; `None` outside and for NaN.
-/// The last bin is closed. Computed in `f64` as `floor((v - lo) / (hi - lo) * bins)`.
-/// `numpy.histogram` corrects against its rounded edges and can differ for a value on a bin edge
-/// that binary cannot represent.
+/// The bin of `v` in a histogram of `bins` equal bins over `lo..=hi`; `None` outside and for NaN. The last bin is
+/// closed. Computed in `f64` as `floor((v - lo) / (hi - lo) * bins)`. `numpy.histogram` corrects against its rounded
+/// edges and can differ for a value on a bin edge that binary cannot represent.
 #[inline(always)]
 pub fn bin_of(v: f64, lo: f64, hi: f64, bins: usize) -> Option<usize> {
     if !(v >= lo && v <= hi) {
@@ -414,7 +403,7 @@ pub fn bin_of(v: f64, lo: f64, hi: f64, bins: usize) -> Option<usize> {
 const OPERAND: usize = 1;
 
 impl RowReduce {
-    /// Fails unless `output` has the shape of the row results and a required operand is present.
+    /// Fails unless `output` has the shape of the row results, and a required operand is present.
     ///
     /// # Errors
     /// Describes the mismatch.
@@ -425,7 +414,7 @@ impl RowReduce {
             let one = (*shape, *dtype) == (Shape::new(1, 1, 1), DType::F64);
             ensure(one, || format!("an operand of {shape} {dtype}"))?;
         }
-        // Of interleaved pixels, each sample by itself.
+        // Each sample of interleaved pixels is reduced by itself.
         ensure(image.0.samples == 1 || image.0.channels == 1, || format!("{} has both orders of samples", image.0))?;
         let (shape, dtype) = (Shape { width: self.columns(), ..image.0.planar() }, self.result(image.1));
         ensure((shape, dtype) == output, || {
@@ -567,8 +556,8 @@ mod tests {
 
     #[test]
     fn the_order_is_anchored_at_segments_and_planes() {
-        // 1e17 + 1 is 1e17. In one segment lanes 0 and 64 cancel before lane 1 is added; across
-        // segments it is too late.
+        // 1e17 + 1 is 1e17. In one segment lanes 0 and 64 cancel before lane 1 is added; across segments it is too
+        // late.
         let sum = |len: usize, at: &[(usize, f64)]| {
             let mut v = vec![0.0; len];
             at.iter().for_each(|(i, x)| v[*i] = *x);

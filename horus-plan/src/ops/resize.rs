@@ -1,8 +1,7 @@
 //! Resizing by kernels: each line of the result is a weighted sum of a run of lines.
 //!
-//! A pixel of the result is computed in the interpolation type of its image, by `fma` from +0:
-//! first down the rows of its run, for each column of its run; then along these sums. The result
-//! is rounded once.
+//! A pixel of the result is computed in the interpolation type of its image, by `fma` from +0: first down the rows of
+//! its run, for each column of its run; then along these sums. The result is rounded once.
 
 use super::describe::{Accepts, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use std::ops::Range;
@@ -22,7 +21,7 @@ const HEIGHT: Parameter = required("height", Accepts::Extent, "");
 const WIDTH: Parameter = optional("width", Accepts::Extent, "auto", "");
 const HOW: Parameter = optional("how", Accepts::Choice(ways), "bilinear", "");
 
-/// Those that sample, then those that average.
+/// The methods that sample, then those that average.
 fn ways() -> Vec<&'static str> {
     let sampled = Interpolation::ALL.map(Interpolation::name);
     sampled.into_iter().chain(Resampling::ALL.map(Resampling::name)).collect()
@@ -41,11 +40,11 @@ describe! {
         .example("scale 0.5");
 }
 
-/// Averages of an image that is resized: of the pixels under a kernel, which is as many times wider
-/// as an axis shrinks. Weights add up to 1, and only pixels of the image have any.
+/// Averaging when an image is resized: over the pixels under a kernel, which widens by the factor by which an axis
+/// shrinks. Weights sum to 1, and only pixels of the image have weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resampling {
-    /// Pixels whose centres lie under the target pixel, equally (Pillow's `BOX`).
+    /// Pixels with centres under the target pixel, equally weighted (Pillow's `BOX`).
     Box,
     /// Linear, over 2 pixels (Pillow's `BILINEAR`).
     Triangle,
@@ -63,7 +62,7 @@ pub enum Resampling {
 }
 
 impl Resampling {
-    /// All kernels, for sweeps.
+    /// All kernels, for tests of each.
     pub const ALL: [Resampling; 7] = [
         Resampling::Box,
         Resampling::Triangle,
@@ -74,7 +73,7 @@ impl Resampling {
         Resampling::Gaussian,
     ];
 
-    /// Lower-case name.
+    /// The name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Resampling::Box => "box",
@@ -97,7 +96,7 @@ impl Resampling {
         }
     }
 
-    /// The kernel at a distance within its support.
+    /// The value of the kernel at a distance within its support.
     fn at(self, x: f64) -> f64 {
         let sinc = |x: f64| if x == 0.0 { 1.0 } else { Arithmetic::sin(x) / x };
         let pi = std::f64::consts::PI * x;
@@ -114,46 +113,45 @@ impl Resampling {
     }
 }
 
-/// The lines, rows or columns, of a resized image, from line [`first`](ResizedLines::first) on.
+/// The lines (rows or columns) of a resized image, from line [`first`](ResizedLines::first) on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ResizedLines {
     /// Number of lines that the whole result covers.
     pub from: usize,
-    /// Number of lines of the whole image: as many, or fewer, so that the last line of the result covers some beyond
-    /// the edge, which have no weight.
+    /// Number of lines of the whole image. May be fewer than `from`: the last line of the result then covers lines
+    /// beyond the edge, which have no weight.
     pub of: usize,
-    /// Number of lines of its whole result.
+    /// Number of lines of the whole result.
     pub to: usize,
-    /// The first line here, 0 unless a region is computed. The image begins with the run of this
-    /// line.
+    /// The first line computed here; 0 unless a region is computed. The image begins with the run of this line.
     pub first: usize,
 }
 
-/// Lines that are summed for one line of the result.
+/// The lines that are summed for one line of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightedRun {
-    /// The first of them.
+    /// The first of these lines.
     pub start: usize,
     /// Their weights, in [`WeightedRuns::weights`].
     pub weights: Range<usize>,
 }
 
-/// The sums that make consecutive lines.
+/// The weighted sums that give consecutive lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WeightedRuns {
-    /// One per line.
+    /// One per line of the result.
     pub runs: Vec<WeightedRun>,
     /// The weights of all runs.
     pub weights: Vec<f64>,
 }
 
 impl ResizedLines {
-    /// Resizing `from` lines to `to`.
+    /// Resizes `from` lines to `to`.
     pub const fn new(from: usize, to: usize) -> ResizedLines {
         ResizedLines { from, of: from, to, first: 0 }
     }
 
-    /// A line for each two of `of` lines, from the first on, and for the last if it is left over; a single line stays.
+    /// Halves `of` lines: one line for each pair, and one for a last single line. A single line stays.
     pub const fn halved(of: usize) -> ResizedLines {
         let to = of.div_ceil(2);
         let from = if of > 1 { 2 * to } else { of };
@@ -183,7 +181,7 @@ impl ResizedLines {
             return i..i + 1;
         }
         if how == Resampling::Area {
-            // Exact: the sums of a division must not touch a line that has no share.
+            // Exact integers: the sums must not read a line without a share.
             let (i, from, to) = (i as u128, self.from as u128, self.to as u128);
             return (i * from / to) as usize..(((i + 1) * from).div_ceil(to) as usize).min(self.of);
         }
@@ -194,7 +192,7 @@ impl ResizedLines {
             let start = (before - radius as f64).max(0.0) as usize;
             return start..((before + radius as f64) as isize + 2).cast_unsigned().min(self.of);
         }
-        // As Pillow rounds.
+        // Rounds as Pillow does.
         let support = how.support() * self.widened();
         (centre - support + 0.5).max(0.0) as usize..((centre + support + 0.5) as usize).min(self.of)
     }
@@ -209,8 +207,7 @@ impl ResizedLines {
         Window::new(line(need.start).start.cast_signed() - base, line(need.end - 1).end.cast_signed() - base)
     }
 
-    /// The sums that make lines `need` of the result; their lines count from the first of the image
-    /// here.
+    /// The sums that give lines `need` of the result; their lines are counted from the first line of the image here.
     pub fn runs(self, how: Resampling, need: Window) -> WeightedRuns {
         let base = self.run(how, self.first).start;
         let smoothing = self.smoothing().filter(|_| how == Resampling::Gaussian);
@@ -251,8 +248,8 @@ impl ResizedLines {
         how.at((line as f64 + 0.5 - centre) / self.widened())
     }
 
-    /// Adds the weights of line `i`, interpolated between two smoothed lines, to those of the lines
-    /// from `start` on.
+    /// Adds the weights of line `i`, interpolated between two smoothed lines, to the weights of the lines from `start`
+    /// on.
     fn smoothed(self, taps: &[f64], i: usize, start: usize, weights: &mut [f64]) {
         let position = (i as f64 + 0.5) * self.scale() - 0.5;
         let (before, t) = (position.floor() as isize, position - position.floor());

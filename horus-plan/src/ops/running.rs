@@ -17,13 +17,12 @@ describe! {
         .example("luminance cumsum rows cumsum columns");
 }
 
-/// Running sums along each row, each including its own pixel, in `f64`: see
-/// [`running`](super::reduce::running).
+/// Running sums along each row, each including its own pixel, in `f64`: see [`running`](super::reduce::running).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Running;
 
-/// Running sums along the depth, per channel, each including its own level, in `f64`: the first
-/// level as it is, then sequentially.
+/// Running sums along the depth, per channel, each including its own level, in `f64`: the first level unchanged, then
+/// sequentially.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunningDepth;
 
@@ -32,7 +31,7 @@ fn sums(inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
     ensure((shape, DType::F64) == output, || format!("sums along {shape} {dtype} in {} {}", output.0, output.1))
 }
 
-/// The needed columns and all columns before them.
+/// The required columns and all columns before them.
 fn up_to(need: Rect) -> Rect {
     Rect { columns: Window::new(0, need.columns.end), ..need }
 }

@@ -19,17 +19,16 @@ describe! {
         .differs("along axes; a filter of finite length");
 }
 
-/// Sampling at a position given per pixel.
+/// Sampling at a position given for each pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sampling {
-    /// As [`Interpolation::Nearest`]: the nearest pixel, halves round up.
+    /// Same as [`Interpolation::Nearest`]: the nearest pixel, halves round up.
     Nearest,
-    /// As [`Interpolation::Bilinear`]; in volumes linear along the levels too.
+    /// Same as [`Interpolation::Bilinear`]; in volumes also linear along the levels.
     Linear,
-    /// As [`Interpolation::Bicubic`].
+    /// Same as [`Interpolation::Bicubic`].
     Cubic,
-    /// A B-spline of order 2 over an image of coefficients (`Image::spline_coefficients`): pixels
-    /// are smoothed.
+    /// A B-spline of order 2 over an image of coefficients (`Image::spline_coefficients`); smooths pixels.
     Spline2,
     /// A B-spline of order 3.
     Spline3,
@@ -39,10 +38,9 @@ pub enum Sampling {
     Spline5,
 }
 
-/// Most pixels per axis under a sample.
+/// Maximum number of pixels per axis under a sample.
 pub const MOST_TAPS: usize = 6;
-/// Positions are clamped to this distance so that they fit 32 bits. Images have at most 2^30 rows
-/// and columns.
+/// Positions are limited to this distance, so that they fit in 32 bits. Images have at most 2^30 rows and columns.
 pub const FARTHEST: f64 = (1u32 << 30) as f64;
 
 impl From<Interpolation> for Sampling {
@@ -55,8 +53,8 @@ impl From<Interpolation> for Sampling {
     }
 }
 
-/// Weights of the pixels under a B-spline: polynomials of the fraction, highest power first, and
-/// their common divisor.
+/// The weights of the pixels under a B-spline: polynomials of the fraction (highest power first) and their common
+/// divisor.
 pub type Pieces = (&'static [&'static [f64]], f64);
 const SPLINE2: Pieces = (&[&[4.0, -4.0, 1.0], &[-8.0, 0.0, 6.0], &[4.0, 4.0, 1.0]], 8.0);
 const SPLINE3: Pieces =
@@ -84,7 +82,7 @@ const SPLINE5: Pieces = (
 );
 
 impl Sampling {
-    /// All samplings, for sweeps.
+    /// All samplings, for tests of each.
     pub const ALL: [Sampling; 7] = [
         Sampling::Nearest,
         Sampling::Linear,
@@ -115,7 +113,7 @@ impl Sampling {
         }
     }
 
-    /// Lower-case name.
+    /// The name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Sampling::Nearest => "nearest",
@@ -140,7 +138,7 @@ impl Sampling {
         }
     }
 
-    /// The polynomials of [`weights`](Sampling::weights) and their divisor, if it is a B-spline of order 2 or more.
+    /// The polynomials of [`weights`](Sampling::weights) and their divisor, for a B-spline of order 2 or more.
     #[inline(always)]
     pub const fn pieces(self) -> Option<Pieces> {
         match self {
@@ -152,8 +150,8 @@ impl Sampling {
         }
     }
 
-    /// Poles of the filter that yields the B-spline coefficients through given pixels (Unser 1999);
-    /// empty if an image is its own coefficients.
+    /// The poles of the filter that yields the B-spline coefficients of an image (Unser 1999); none if an image equals
+    /// its coefficients.
     const fn poles(self) -> &'static [f64] {
         match self {
             Sampling::Nearest | Sampling::Linear | Sampling::Cubic => &[],
@@ -164,14 +162,13 @@ impl Sampling {
         }
     }
 
-    /// The filter that yields the B-spline coefficients through given pixels: taps at `-r..=r`,
-    /// beyond which all would be smaller than `2^-bits` of the largest. A single tap if an image is
-    /// its own coefficients.
+    /// The filter that yields the B-spline coefficients of an image: taps at `-r..=r`, beyond which all would be
+    /// smaller than `2^-bits` of the largest. A single tap if an image equals its coefficients.
     pub fn prefilter(self, bits: u16) -> Vec<f64> {
         let most = f64::from(bits);
         let of_pole = |pole: f64| {
             let gain = (1.0 - pole) / (1.0 + pole);
-            // Longer than needed: the product of two filters is cut once.
+            // Longer than needed, because the product of two filters is truncated once.
             let reach = (-(most + 8.0) / pole.abs().log2()).ceil() as i32;
             (-reach..=reach).map(|k| gain * pole.powi(k.abs())).collect::<Vec<_>>()
         };
@@ -180,7 +177,7 @@ impl Sampling {
             let (one, other) = (taps, of_pole(pole));
             taps = vec![0.0; one.len() + other.len() - 1];
             for (i, a) in one.iter().enumerate() {
-                // The terms of a tap have one sign: no cancellation.
+                // The terms of a tap have one sign: nothing cancels.
                 other.iter().zip(&mut taps[i..]).for_each(|(b, sum)| *sum += a * b);
             }
         }
@@ -192,38 +189,35 @@ impl Sampling {
         half.iter().chain(&taps[middle..=middle]).chain(half.iter().rev()).copied().collect()
     }
 
-    /// True if fractions count from the nearest pixel, otherwise from the pixel at or before the
-    /// position.
+    /// Returns `true` if fractions are relative to the nearest pixel, otherwise to the pixel at or before the position.
     pub const fn from_nearest(self) -> bool {
         matches!(self, Sampling::Nearest | Sampling::Spline2 | Sampling::Spline4)
     }
 
-    /// The first pixel under a sample at `position` and the fraction for its
-    /// [weights](Sampling::weights); `None` for an infinite or NaN position.
+    /// The first pixel under a sample at `position`, and the fraction for its [weights](Sampling::weights); `None` for
+    /// an infinite or NaN position.
     ///
-    /// Computed in `f64` from a position clamped to [`FARTHEST`]; the fraction is rounded to `F`
-    /// once.
+    /// Computed in `f64` from a position limited to [`FARTHEST`]; the fraction is rounded to `F` once.
     #[inline(always)]
     pub fn split<F: Float>(self, position: f64) -> Option<(isize, F)> {
         let (first, t) = self.split_finite(position);
         position.is_finite().then_some((first as isize, t))
     }
 
-    /// [`Sampling::split`] of a finite position, and numbers without a meaning of any other.
+    /// [`Sampling::split`] of a finite position; arbitrary numbers for any other.
     #[inline(always)]
     pub fn split_finite<F: Float>(self, position: f64) -> (i32, F) {
         let clamped = position.clamp(-FARTHEST, FARTHEST);
         let whole = if self.from_nearest() { (clamped + 0.5).floor() } else { clamped.floor() };
         let before = ((self.taps() - 1) / 2) as i32;
-        // On top of 1.5 * 2^52 a clamped number is in the low 32 bits. A cast would check its range, and
-        // a return without this work would be a branch: vectors have neither.
+        // After adding 1.5 * 2^52, a limited number is in the low 32 bits. A cast would check its range and an early
+        // return would branch; vectors support neither.
         let first = (whole + 6_755_399_441_055_744.0).to_bits() as i32;
         (first.wrapping_sub(before), F::from_f64(clamped - whole))
     }
 
-    /// Weights of the pixels under a sample at fraction `t`, each a polynomial in Horner form by
-    /// `fma`. Backends must follow these expressions exactly. [`Sampling::Linear`] does not use
-    /// them: see [`Interpolation::Bilinear`].
+    /// The weights of the pixels under a sample at fraction `t`, each a polynomial in Horner form by `fma`. Backends
+    /// must follow these expressions exactly. [`Sampling::Linear`] does not use them: see [`Interpolation::Bilinear`].
     #[inline(always)]
     pub fn weights<F: Float>(self, t: F) -> [F; MOST_TAPS] {
         let mut out = [F::ZERO; MOST_TAPS];
@@ -246,20 +240,20 @@ impl Sampling {
     }
 }
 
-/// Samples of the first input at the positions held by the others, each of one channel and of the
-/// extent of the result: rows and columns for every plane, or levels, rows and columns.
+/// Samples of the first input at the positions in the others. Each of these has one channel and the shape of the
+/// result: rows and columns for every plane, or levels, rows and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Remap {
-    /// Weighting of pixels.
+    /// The weighting of pixels.
     pub sampling: Sampling,
     /// Border mode.
     pub border: Border,
-    /// The value, of the image's type, at positions beyond the centres of the first and last pixels along an axis, and at
-    /// those that are no numbers ([`is_outside`]); sampled by the border mode if `None`.
+    /// The value (of the image's type) at positions beyond the centres of the first and last pixels along an axis, and
+    /// at NaN ([`is_outside`]); sampled by the border mode if `None`.
     pub outside: Option<Scalar>,
 }
 
-/// Returns `true` if a position along as many axes, the last ones, of an image of this shape is not between its pixels.
+/// Returns `true` if a position, given along the last axes of an image of this shape, is not between its pixels.
 pub fn is_outside(position: &[f64], of: Shape) -> bool {
     let inside = |(at, n): (&f64, usize)| *at >= 0.0 && *at <= n as f64 - 1.0;
     !position.iter().rev().zip([of.width, of.height, of.depth]).all(inside)

@@ -18,8 +18,8 @@ describe! {
         .example("luminance otsu thin");
 }
 
-/// Thinning by Guo and Hall ("Parallel thinning with two-subiteration algorithms", 1989), per plane: pixels that are not 0 and remain keep
-/// their value, others are 0.
+/// Thinning by Guo and Hall ("Parallel thinning with two-subiteration algorithms", 1989), per plane. Nonzero pixels
+/// that remain have their value, others become 0.
 ///
 /// ```
 /// use horus_plan::ops::Thin;
@@ -32,11 +32,11 @@ describe! {
 pub struct Thin;
 
 impl Thin {
-    /// Returns `true` if a pixel with these neighbours is removed in pass 0 or 1. Bits of neighbours are anti-clockwise, the one to the
-    /// right first.
+    /// Returns `true` if a pixel with these neighbours is removed in subiteration 0 or 1. Bits of neighbours are
+    /// anti-clockwise, starting at the right.
     pub const fn removes(neighbours: u8, pass: usize) -> bool {
         let b = neighbours as u32 | (neighbours as u32) << 8;
-        // Runs of neighbours that a pixel would join, and how many of four pairs of them there are.
+        // The runs of neighbours that the pixel would join, and how many of the four pairs are in each of two pairings.
         let (mut runs, mut first, mut second, mut k) = (0, 0, 0, 0);
         while k < 8 {
             runs += (!b >> k & 1) & (b >> (k + 1) & 1 | b >> (k + 2) & 1);
@@ -45,13 +45,13 @@ impl Thin {
             k += 2;
         }
         let pairs = if first < second { first } else { second };
-        // Those of the other side of the second pass.
+        // The second subiteration tests the opposite side.
         let b = b >> (4 * pass);
         let side = (b >> 1 & 1 | b >> 2 & 1 | !b >> 7 & 1) & b & 1;
         runs == 1 && (pairs == 2 || pairs == 3) && side == 0
     }
 
-    /// [`Thin::removes`] of all neighbours, for each pass: a bit each.
+    /// The results of [`Thin::removes`] for all neighbours and each subiteration, one bit each.
     pub const REMOVED: [[u32; 8]; 2] = {
         let mut all = [[0; 8]; 2];
         let mut k = 0;
@@ -100,12 +100,12 @@ impl ImageOperation for Thin {
     }
 
     fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
-        // Two passes over parts of some 20 pixels across.
+        // Two subiterations over parts of about 20 pixels across.
         LaunchEffort::of_rows(Family::Rank, output.0, rows, 20.0)
     }
 
     fn scratch(&self, shape: Shape) -> usize {
-        // Two masks of a plane, with a pixel around, and a number for each row.
+        // Two masks of a plane, with a margin of one pixel, and a number for each row.
         let rows = shape.height.saturating_add(2);
         rows.saturating_mul(shape.line().saturating_add(2 + size_of::<usize>()))
             .saturating_mul(2)

@@ -1,9 +1,8 @@
 //! Reductions of rectangles: adjacent tiles or overlapping windows.
 //!
-//! Each rectangle is reduced alone, in an order anchored at its corner: the pixel in its column `i`
-//! goes to lane `i mod 64`, lanes accumulate down the rows and are combined in halves like those of
-//! a segment ([`combine_lanes`]). The result is therefore independent of ranks, devices and
-//! threads.
+//! Each rectangle is reduced alone, in an order anchored at its corner: the pixel in its column `i` goes to lane `i mod
+//! 64`, lanes accumulate down the rows and are combined in halves like the lanes of a segment ([`combine_lanes`]). The
+//! result is therefore independent of ranks, devices and threads.
 
 use super::describe::{Accepts, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use super::footprint::{Access, InputRead, Rect};
@@ -36,8 +35,7 @@ describe! {
         .example("windows 7 7 4 4 variance");
 }
 
-/// Rectangles at regular distances from the corner of an image, clipped at its bottom and right
-/// edges.
+/// Rectangles at regular distances from the corner of an image, clipped at its bottom and right edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
     /// Rows per rectangle.
@@ -51,8 +49,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Rows and columns, clipped to the image, of the rectangle in row `y` and column `x` of the
-    /// grid.
+    /// The rows and columns, clipped to the image, of the rectangle in row `y` and column `x` of the grid.
     pub fn rectangle(&self, image: Shape, y: usize, x: usize) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
         let cut = |at: usize, step: usize, extent: usize, end: usize| {
             let first = at.saturating_mul(step).min(end);
@@ -61,7 +58,7 @@ impl Grid {
         (cut(y, self.down, self.height, image.height), cut(x, self.across, self.width, image.width))
     }
 
-    /// True if every rectangle of a grid of extent `grid` has pixels of `image`.
+    /// Returns `true` if every rectangle of a grid of shape `grid` has pixels of `image`.
     pub fn covers(&self, image: Shape, grid: Shape) -> bool {
         let inside = |n: usize, step: usize, extent: usize, end: usize| {
             n > 0 && extent > 0 && step > 0 && (n - 1).checked_mul(step).is_some_and(|first| first < end)
@@ -72,12 +69,12 @@ impl Grid {
     }
 }
 
-/// Reduction of the pixels of a rectangle.
+/// The reduction of the pixels of a rectangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TileReduce {
     /// Their sum in `f64`; yields `f64`.
     Sum,
-    /// The sum of `(pixel - mean)^2` in `f64`, the mean being that of the rectangle; yields `f64`.
+    /// The sum of `(pixel - mean)^2` in `f64`, with the mean of the rectangle; yields `f64`.
     SquaredDeviation,
     /// The smallest, ignoring NaN; keeps the type.
     Min,
@@ -97,7 +94,7 @@ impl TileReduce {
         }
     }
 
-    /// The fold that lanes accumulate by.
+    /// The fold by which lanes accumulate.
     pub const fn fold(self) -> Fold {
         match self {
             TileReduce::Sum | TileReduce::SquaredDeviation => Fold::Sum,
@@ -106,7 +103,7 @@ impl TileReduce {
         }
     }
 
-    /// Name in plans.
+    /// The name in plans.
     pub const fn name(self) -> &'static str {
         match self {
             TileReduce::Sum => "tile_sum",
@@ -129,20 +126,19 @@ pub fn rectangle<T: Pixel, R: IntoIterator<Item = T>>(how: Fold, rows: impl Into
     combine_lanes(how, lanes)
 }
 
-/// Squared deviation of the `count` pixels of a rectangle from their mean: first their sum, then
-/// the squares, both in the order of [`rectangle`].
+/// The squared deviation of the `count` pixels of a rectangle from their mean: first the sum, then the squares, both in
+/// the order of [`rectangle`].
 pub fn squared_deviation<R: IntoIterator<Item = f64>>(count: usize, rows: impl Clone + IntoIterator<Item = R>) -> f64 {
     let mean = rectangle(Fold::Sum, rows.clone()) / count as f64;
     rectangle(Fold::Sum, rows.into_iter().map(|row| row.into_iter().map(move |v| (v - mean) * (v - mean))))
 }
 
-/// Each rectangle of a grid, per plane, reduced to one value: the result has the extent of the
-/// grid.
+/// Each rectangle of a grid, per plane, reduced to one value: the result has the shape of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tiled {
     /// The rectangles.
     pub grid: Grid,
-    /// Reduction of their pixels.
+    /// The reduction of their pixels.
     pub reduce: TileReduce,
 }
 
@@ -225,11 +221,11 @@ mod tests {
 
     #[test]
     fn lanes_go_down_before_they_are_combined() {
-        // 1e17 + 1 is 1e17: the lanes of columns 0 and 1 each cancel before they meet.
+        // 1e17 + 1 is 1e17: the lanes of columns 0 and 1 each cancel before they are combined.
         let rows = [[1e17, 1.0], [-1e17, 1.0]];
         assert_eq!(rectangle(Fold::Sum, rows), 2.0);
         let wide = |at: usize, v: f64| (0..65).map(move |x| if x == at { v } else { 1.0 });
-        // Their lane lost what preceded -1e17; the other lanes lost nothing.
+        // The lane of columns 0 and 64 lost what preceded -1e17; the other lanes lost nothing.
         assert_eq!(rectangle(Fold::Sum, [wide(64, 1e17), wide(0, -1e17)]), 127.0, "columns 0 and 64 share a lane");
         assert_eq!(squared_deviation(4, [[1.0, 1.0], [5.0, 5.0]]), 16.0);
         assert_eq!(rectangle(Fold::Min, [[f32::NAN, 2.0], [3.0, f32::NAN]]), 2.0);

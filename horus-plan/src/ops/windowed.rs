@@ -1,5 +1,5 @@
-//! Windowed operations whose cost hardly depends on the window size: means and variances of
-//! rectangles and ranks under footprints.
+//! Operations over windows whose cost hardly depends on the window size: means and variances of rectangles, and ranks
+//! under footprints.
 
 use super::describe::{Accepts, BORDER, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use std::sync::Arc;
@@ -47,14 +47,14 @@ describe! {
 pub enum Windowed {
     /// The mean over a rectangle, or partial sums of one.
     Mean(BoxMean),
-    /// The mean of squared deviations from that mean, in `f64`: see [`WindowMoments`].
+    /// The mean of squared deviations from the mean, in `f64`: see [`WindowMoments`].
     Variance(BoxMean),
     /// The pixel of a given rank under a footprint.
     Rank(Ranked),
 }
 
 impl Windowed {
-    /// Its name, without parameters.
+    /// The name, without parameters.
     pub const fn kind(&self) -> &'static str {
         match self {
             Windowed::Mean(BoxMean { count: 0, .. }) => "box_sum",
@@ -64,7 +64,7 @@ impl Windowed {
         }
     }
 
-    /// Its name, with the extent of the window.
+    /// The name, with the size of the window.
     pub fn name(&self) -> String {
         let Reach { up, down, left, right } = self.reach();
         let size = |before: usize, after: usize| before.saturating_add(after).saturating_add(1);
@@ -75,7 +75,7 @@ impl Windowed {
         }
     }
 
-    /// Distances that it reads.
+    /// The reach of the window.
     pub fn reach(&self) -> Reach {
         match self {
             Windowed::Mean(mean) | Windowed::Variance(mean) => mean.reach,
@@ -83,7 +83,7 @@ impl Windowed {
         }
     }
 
-    /// True if pixels of type `input` can yield type `output`.
+    /// Returns `true` if pixels of type `input` can yield type `output`.
     pub fn yields(&self, input: DType, output: DType) -> bool {
         match self {
             Windowed::Mean(mean) if mean.count == 0 => output == summed(input),
@@ -94,7 +94,7 @@ impl Windowed {
         }
     }
 
-    /// Approximate additions or comparisons per pixel; those of means are fitted to two cores
+    /// Approximate additions or comparisons per pixel. The costs of means are fitted to two cores
     /// (`docs/performance/model.md`).
     pub fn cost(&self) -> f64 {
         match self {
@@ -109,7 +109,7 @@ impl Windowed {
     }
 }
 
-/// Accumulator type: `f32` for `f32`; otherwise `f64`, in which integer sums below 2^53 are exact.
+/// The accumulator type: `f32` for `f32`; otherwise `f64`, in which integer sums below 2^53 are exact.
 pub const fn summed(dtype: DType) -> DType {
     match dtype {
         DType::F32 => DType::F32,
@@ -119,16 +119,16 @@ pub const fn summed(dtype: DType) -> DType {
 
 /// The mean over a rectangle of pixels.
 ///
-/// Sums have one order, in the type [`summed`]. The sum of 2n pixels of a line is that of the first
-/// n plus that of the rest. Other counts are split into powers of two, smallest first, added left
-/// to right: five pixels are `a + ((b + c) + (d + e))`. Each row of the window is summed so, then
-/// the row sums from top to bottom. The result is the sum divided by the number of pixels: in `f32`
-/// for `f32`, otherwise in `f64` and rounded to the result type.
+/// Sums have one order, in the type [`summed`]. The sum of 2n pixels of a line is the sum of the first n plus the sum
+/// of the rest. Other counts are split into powers of two, smallest first, added left to right: five pixels are `a +
+/// ((b + c) + (d + e))`. Each row of the window is summed in this order, then the row sums from top to bottom. The
+/// result is the sum divided by the number of pixels: in `f32` for `f32`, otherwise in `f64` and rounded to the result
+/// type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BoxMean {
     /// The rectangle.
     pub reach: Reach,
-    /// Divisor of the sum; 0 leaves the sum undivided, in the type [`summed`].
+    /// The divisor of the sum; 0 leaves the sum undivided, in the type [`summed`].
     pub count: usize,
 }
 
@@ -148,7 +148,7 @@ impl BoxMean {
         self.reach.left + self.reach.right + 1
     }
 
-    /// Additions per pixel, of rows and of columns.
+    /// Additions per pixel, along rows and columns.
     fn ladder(&self) -> f64 {
         let ladder = |n: usize| f64::from(n.ilog2() + n.count_ones());
         ladder(self.height()) + ladder(self.width())
@@ -160,7 +160,7 @@ pub fn line_sum<A: Float>(n: usize, value: &impl Fn(usize) -> A) -> A {
     joined(n, value, &A::add).unwrap_or(A::ZERO)
 }
 
-/// `n` values joined in the order of [`BoxMean`]; `None` of none.
+/// `n` values joined in the order of [`BoxMean`]; `None` for no values.
 pub fn joined<A: Copy>(n: usize, value: &impl Fn(usize) -> A, join: &impl Fn(A, A) -> A) -> Option<A> {
     fn power<A: Copy>(n: usize, at: usize, value: &impl Fn(usize) -> A, join: &impl Fn(A, A) -> A) -> A {
         if n == 1 { value(at) } else { join(power(n / 2, at, value, join), power(n / 2, at + n / 2, value, join)) }
@@ -175,26 +175,26 @@ pub fn joined<A: Copy>(n: usize, value: &impl Fn(usize) -> A, join: &impl Fn(A, 
     total
 }
 
-/// The moments of some pixels, joined in the order of [`BoxMean`] (T. F. Chan, G. H. Golub and R. J. LeVeque,
-/// *Updating formulae and a pairwise algorithm for computing sample variances*, 1979). Nothing cancels, as the mean of squares
-/// less the square of the mean does where the mean is large.
+/// The moments of some pixels, joined in the order of [`BoxMean`] (T. F. Chan, G. H. Golub and R. J. LeVeque, *Updating
+/// formulae and a pairwise algorithm for computing sample variances*, 1979). Nothing cancels, unlike in the mean of
+/// squares minus the square of the mean, where a large mean causes cancellation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowMoments {
-    /// Their sum.
+    /// The sum of the pixels.
     pub sum: f64,
-    /// The sum of squared deviations from their mean.
+    /// The sum of squared deviations from the mean.
     pub squared_deviations: f64,
-    /// Their number.
+    /// The number of pixels.
     pub count: f64,
 }
 
 impl WindowMoments {
-    /// Those of a pixel.
+    /// The moments of one pixel.
     pub const fn of(pixel: f64) -> WindowMoments {
         WindowMoments { sum: pixel, squared_deviations: 0.0, count: 1.0 }
     }
 
-    /// Those of both.
+    /// The moments of both sets of pixels.
     #[must_use]
     pub fn and(self, other: WindowMoments) -> WindowMoments {
         let (n, k) = (self.count, other.count);
@@ -204,7 +204,8 @@ impl WindowMoments {
         WindowMoments { sum: self.sum + other.sum, squared_deviations: apart, count: n + k }
     }
 
-    /// The share of the squared difference between sums of `n` and of `k` pixels, each times the number of the others.
+    /// The factor of the squared difference of two sums, of `n` and of `k` pixels, each multiplied by the other's
+    /// number of pixels.
     #[inline(always)]
     pub fn share(n: f64, k: f64) -> f64 {
         1.0 / (n * k * (n + k))
@@ -229,7 +230,7 @@ pub struct FootprintSpan {
 /// Pixels are ordered by value, -0 before +0, and NaN after all numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ranked {
-    /// The footprint, level by level, row by row and from left to right, without overlap.
+    /// The footprint, level by level, row by row and from left to right, without overlaps.
     pub spans: Arc<[FootprintSpan]>,
     /// The rank: 0 is the smallest pixel.
     pub place: usize,
@@ -253,17 +254,17 @@ impl Ranked {
         Ranked { spans: spans.into(), place }
     }
 
-    /// True if it reads other levels than that of the pixel.
+    /// Returns `true` if it reads levels other than the pixel's.
     pub fn crosses_levels(&self) -> bool {
         self.spans.iter().any(|s| s.z != 0)
     }
 
-    /// Number of pixels under the footprint.
+    /// The number of pixels under the footprint.
     pub fn count(&self) -> usize {
         self.spans.iter().map(|s| s.to.abs_diff(s.from) as usize).sum()
     }
 
-    /// Distances that the footprint reaches in the plane.
+    /// The reach of the footprint in the plane.
     pub fn reach(&self) -> Reach {
         self.spans.iter().fold(Reach::NONE, |r, s| {
             let before = |v: i32| v.min(0).unsigned_abs() as usize;
@@ -277,7 +278,7 @@ impl Ranked {
         })
     }
 
-    /// True if the footprint is a full rectangle of the plane that contains the centre.
+    /// Returns `true` if the footprint is a full rectangle of the plane that contains the centre.
     pub fn is_rectangle(&self) -> bool {
         if self.crosses_levels() {
             return false;
@@ -287,7 +288,7 @@ impl Ranked {
         self.spans.len() == reach.up + reach.down + 1 && self.count() == self.spans.len() * width
     }
 
-    /// Reason why the footprint cannot be applied, if any; devices rely on this check.
+    /// The reason why the footprint cannot be applied, if any; devices rely on this check.
     pub fn fault(&self) -> Option<&'static str> {
         let ordered = self.spans.windows(2).all(|s| (s[0].z, s[0].y, s[0].to) <= (s[1].z, s[1].y, s[1].from));
         if self.spans.is_empty() || self.spans.iter().any(|s| s.from >= s.to) {
@@ -321,8 +322,8 @@ pub fn ordered(pixel: Scalar) -> u64 {
     }
 }
 
-/// A windowed operation with its border: ranks in the image's own type, means in that of linear
-/// filters, variances in `f64`.
+/// A windowed operation with its border mode: ranks in the image's own type, means in the type of linear filters,
+/// variances in `f64`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sliding {
     /// The window operation.
@@ -331,7 +332,7 @@ pub struct Sliding {
     pub border: Border,
 }
 
-/// Largest reach: sums of pixels stay exact, and span tables small.
+/// The largest reach: sums of pixels stay exact, and span tables small.
 const FARTHEST: usize = 1 << 16;
 
 impl ImageOperation for Sliding {
@@ -411,7 +412,7 @@ impl SampleOperations for Sliding {
         vec![
             Instance::of(sliding(Windowed::Mean(mean)), &[of.image], of.image),
             Instance::of(sliding(Windowed::Variance(mean)), &[of.image], (of.image.0, DType::F64)),
-            // No row between the rows of a footprint is read.
+            // Rows between the rows of a footprint are not read.
             Instance::of(sliding(Windowed::Rank(plane)), &[of.image], of.image).loose(),
             Instance::of(sliding(Windowed::Rank(across)), &[of.image], of.image).loose(),
         ]

@@ -1,19 +1,11 @@
-//! Temporal blocking: steps of a loop that are one expression per pixel over their own result
-//! become launches of several steps, whose intermediate results stay in a cache.
+//! Temporal blocking: iterations of a loop that are one expression per pixel over their own result become
+//! launches of several iterations (`Kernel::Repeat`), whose intermediate results stay in a cache.
 //!
-//! This saves a round trip to memory per step, and on several ranks an exchange of halos; it costs
-//! redundant rows around the part of each rank and each tile of a device. The number of steps per
-//! launch is the one predicted to be cheapest, possibly one.
+//! This saves a round trip to memory per iteration, and on several ranks a halo exchange. It costs redundant
+//! rows around the part of each rank and each tile of a device. The number of iterations per launch, possibly
+//! one, is the one predicted to be cheapest; `HORUS_STEPS` forces it.
 //!
-//! Where a step is one expression over its own result, `optimize/blocks.rs` combines consecutive
-//! steps (`Kernel::Repeat`): each intermediate result is an image of its own with its own border,
-//! and none is stored whole. The launch reads the state to the reach of all steps, and constant
-//! inputs to that of one step less. Ranks exchange halos once for all of them. On a CPU a block of
-//! rows goes through the steps as a wave, over windows of a few rows in the cache, by the executor
-//! of single steps (`cpu/steps.rs`). On a GPU a thread keeps a column of a tile in registers, and
-//! shared memory holds the pixels that its neighbours read. Neighbouring tiles compute the rim
-//! redundantly (`codegen/steps.rs`, `kernels/steps.cuh`). The prediction weighs memory and messages
-//! saved against pixels computed twice. `HORUS_STEPS` forces it.
+//! Design: "Temporal blocking" in `docs/design/fusion.md`.
 
 use super::OptimizationTarget;
 use crate::ir::graph::{Graph, NodeId};
@@ -22,11 +14,11 @@ use crate::machine::Load;
 use horus_base::settings::StepsPerLaunch;
 use horus_base::shape::Window;
 
-/// Minimum height of a strip, as a multiple of the surrounding rows that a launch reads: thinner
-/// ones compute most rows twice.
+/// Minimum height of a strip, as a multiple of the surrounding rows that a launch reads. Thinner strips
+/// compute most rows twice.
 const TALL: usize = 4;
 
-/// Combines consecutive steps. The replaced nodes stay in the graph, dead.
+/// Combines consecutive iterations. The replaced nodes stay in the graph, dead.
 pub fn block(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel> {
     if aim.steps == StepsPerLaunch::Most(1) {
         return graph;
@@ -48,13 +40,13 @@ pub fn block(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Ke
     graph
 }
 
-/// Consecutive steps.
+/// Consecutive iterations of a loop.
 struct StepChain<'a> {
     nodes: Vec<NodeId>,
-    /// The expression of each step, and the inputs of the first.
+    /// The expression of each iteration, and the inputs of the first.
     body: &'a MapKernel,
     inputs: &'a [NodeId],
-    /// The input of each step that is the previous step's result.
+    /// The input of each iteration that is the result of the previous one.
     state: usize,
 }
 
@@ -77,7 +69,7 @@ impl StepChains {
         StepChains { readers: graph.consumers(), wanted, ordered: ordered.collect() }
     }
 
-    /// The longest chain of steps from a node on, if there are at least two.
+    /// The longest chain of iterations from a node on, if there are at least two.
     fn from(&self, graph: &Graph<Kernel>, first: NodeId) -> Option<StepChain<'_>> {
         let (body, inputs) = self.ordered[first.0].as_ref()?;
         let (_, of_second) = self.ordered[self.next(first)?.0].as_ref()?;
@@ -111,14 +103,14 @@ impl StepChains {
     }
 }
 
-/// The same expression with leaves, instructions and inputs in the order in which the result needs
-/// them: fusion numbers values shared between steps in the order in which it meets them.
+/// The same expression with leaves, instructions and inputs in the order in which the result needs them.
+/// Fusion numbers values in another order, by where it finds them.
 pub(super) fn ordered(m: &MapKernel, inputs: &[NodeId]) -> (MapKernel, Vec<NodeId>) {
     let mut leaves: Vec<Option<usize>> = vec![None; m.leaves.len()];
     let mut code: Vec<Option<usize>> = vec![None; m.code.len()];
     let (mut out, mut read) = (MapKernel::default(), Vec::new());
-    // Explicit stack, as expressions may be long. An instruction is visited twice, before and after
-    // its operands.
+    // Explicit stack, because expressions may be long. An instruction is visited twice, before and after its
+    // operands.
     let mut stack: Vec<(Val, bool)> = m.result.into_iter().map(|v| (v, false)).collect();
     while let Some((value, operands_are_there)) = stack.pop() {
         match value {
@@ -159,14 +151,14 @@ fn renamed(value: Val, leaves: &[Option<usize>], code: &[Option<usize>]) -> Val 
     }
 }
 
-/// `steps` steps in one launch, if they can be combined.
+/// A launch of `steps` iterations, if they can be combined.
 fn repeat(body: &MapKernel, state: usize, steps: usize) -> Option<Repeat> {
     let repeat = Repeat { body: body.clone(), state, iterations: steps };
     repeat.fault().is_none().then_some(repeat)
 }
 
 impl StepChain<'_> {
-    /// The number of steps of each launch, for at most `steps` per launch.
+    /// The number of iterations of each launch, with at most `steps` per launch.
     fn sizes(&self, steps: usize) -> Vec<usize> {
         let all = self.nodes.len();
         let can = |n: &usize| *n == 1 || repeat(self.body, self.state, *n).is_some();
@@ -174,12 +166,12 @@ impl StepChain<'_> {
         (0..all).step_by(most).map(|at| most.min(all - at)).collect()
     }
 
-    /// The number of steps per launch predicted to be fastest.
+    /// The number of iterations per launch that is predicted to be fastest.
     fn cheapest(&self, graph: &Graph<Kernel>, aim: &OptimizationTarget<'_>) -> usize {
         let node = graph.node(self.nodes[0]);
         let inputs: Vec<ImageExtent> =
             self.inputs.iter().map(|i| (graph.node(*i).shape, graph.node(*i).dtype)).collect();
-        // A strip in the middle, with surrounding rows on both sides.
+        // A strip in the middle has surrounding rows on both sides.
         let height = node.shape.height;
         let strip = height.div_ceil(aim.ranks.max(1));
         let above = (height - strip) / 2;
@@ -209,7 +201,7 @@ impl StepChain<'_> {
         best.0
     }
 
-    /// Creates launches of `steps` steps.
+    /// Creates launches of `steps` iterations.
     fn join(&self, graph: &mut Graph<Kernel>, steps: usize) {
         let (mut done, mut before) = (0, self.inputs[self.state]);
         for steps in self.sizes(steps) {

@@ -1,4 +1,4 @@
-//! Invariants between passes: inputs come first, results are kept, and shapes and types match.
+//! Checks of invariants between passes: inputs come first, results are present, and shapes and types match.
 
 use crate::ir::graph::{Graph, Joined, Node, NodeId, Op, PixelOpOperand};
 use crate::ir::kernel::{FilterSource, InstrOp, Kernel, LeafOp, MapKernel, Val};
@@ -6,7 +6,7 @@ use crate::ops::operation::{ImageExtent, ensure, same_places as fits};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
-/// The results of a program, which no pass may change: their shapes and stored types.
+/// The shapes and stored types of a program's results, which no pass may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramResults(Vec<(Shape, DType)>);
 
@@ -18,7 +18,7 @@ impl ProgramResults {
     }
 }
 
-/// Invariants of every graph.
+/// Checks the invariants of every graph.
 fn graph<O>(graph: &Graph<O>, wanted: &ProgramResults) -> Result<(), String> {
     for (id, node) in graph.iter() {
         ensure(node.inputs.iter().all(|i| *i < id), || format!("{id} reads what comes after it"))?;
@@ -85,7 +85,7 @@ fn has_inputs<O>(node: &Node<O>, count: usize) -> Result<(), String> {
 
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let input = |i: usize| program.node(node.inputs[i]);
-    // The number of inputs, and whether they have the node's extent and its type.
+    // The number of inputs, and whether they have the shape and the type of the node.
     let (count, same_shape, same_type) = match &node.op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) => (0, false, false),
         Op::Pixel(op, operands) => {
@@ -155,8 +155,7 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
     }
 }
 
-/// Fails unless leaves that read in place, or around their pixel, read images of the result's
-/// extent.
+/// Fails unless leaves that read the same pixel, or pixels around it, read images of the result's shape.
 fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, shape: Shape) -> Result<(), String> {
     for leaf in &m.leaves {
         let plane = |s: Shape| (s.height, s.width);
@@ -209,7 +208,7 @@ fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Re
     m.additional_results.iter().try_for_each(|v| value(m, *v, m.code.len()).map(drop))
 }
 
-/// The type of a value that is read by instruction `at`.
+/// The type of a value that instruction `at` reads.
 fn value(m: &MapKernel, v: Val, at: usize) -> Result<DType, String> {
     match v {
         Val::Leaf(i) => m.leaves.get(i).map(|l| l.dtype).ok_or_else(|| format!("leaf {i} does not exist")),

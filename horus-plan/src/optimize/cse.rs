@@ -1,5 +1,5 @@
-//! Common-subexpression elimination: merges equal operations on equal inputs, and reads a copy's
-//! pixels, or those of a widening conversion, at their origin.
+//! Common-subexpression elimination: merges equal operations on equal inputs. Readers of copies and widening
+//! conversions read the original pixels.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub fn merge(graph: Graph<Op>) -> Graph<Op> {
     })
 }
 
-/// Lets readers of a copy, such as the numbers of a mask, read what it copies.
+/// Lets readers of a copy (such as a mask read as numbers) read the original.
 pub fn without_copies(graph: Graph<Kernel>) -> Graph<Kernel> {
     let read = graph.rebuilt(|out, _, mut node| {
         for input in &mut node.inputs {
@@ -34,7 +34,7 @@ pub fn without_copies(graph: Graph<Kernel>) -> Graph<Kernel> {
     read.without_dead()
 }
 
-/// Lets linear samples read integers that were converted to floats for them.
+/// Lets linear samples read integers directly instead of their conversion to floats.
 pub fn without_widening(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     for at in 0..graph.nodes.len() {
         let Kernel::Map(map) = &graph.nodes[at].op else { continue };
@@ -54,7 +54,7 @@ pub fn without_widening(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     graph.without_dead()
 }
 
-/// A conversion by value: for integers in floats, both rules are the same.
+/// Returns `true` for a conversion by value. Both rules are the same for integers that become floats.
 fn is_conversion(kernel: &Kernel) -> bool {
     let Kernel::Map(MapKernel { leaves, code, result, additional_results: more, .. }) = kernel else { return false };
     matches!((leaves.as_slice(), code.as_slice(), result), ([leaf], [one], Some(Val::Instr(0)))

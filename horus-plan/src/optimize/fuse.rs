@@ -1,20 +1,12 @@
 //! Fusion: kernels that feed each other pixel by pixel become one kernel.
 //!
-//! A *region* grows backwards from a node whose value must be stored. It absorbs a producer if all
-//! its readers are inside and read it pixel by pixel: the producer becomes part of the expression.
-//! It also absorbs a row pass that only column passes inside read, if these are not long: the row
-//! pass becomes a stage, never stored whole.
+//! A *region* grows backwards from a node whose value must be stored. It absorbs a producer if all its
+//! readers are inside and read it pixel by pixel: the producer becomes part of the expression. It also
+//! absorbs a row filter that only column filters inside read, if these are not long: the row filter becomes a
+//! stage, which is never stored whole. Every reader recomputes a few pixel operations on broadcast rows,
+//! columns and pixels: that costs less than reading their result.
 //!
-//! Growth is refused where it would cost more than it saves:
-//! - a region holds filters of one kind, and 2-D filters of one geometry, so that a device can
-//!   evaluate them as a bank;
-//! - absorbing a producer must not leave *more* values to be stored than before: if its own
-//!   producers cannot follow, it stays outside (cutting a chain of maxima between two filter sizes
-//!   costs one image, cutting inside costs three);
-//! - the number of computed images read stays small, so that they need not all be alive at once.
-//!
-//! A few pixel operations on broadcast rows, columns and pixels cost less than reading their
-//! result: each reader recomputes them.
+//! Design and limits of regions: `docs/design/fusion.md`.
 
 mod build;
 mod region;
@@ -29,9 +21,9 @@ pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_
 pub(super) const MAX_INPUTS: usize = 12 * IMAGE;
 /// The weight of an image.
 const IMAGE: usize = 4;
-/// Maximum number of taps of a column pass over a stage on a GPU. Row passes are computed for all rows
-/// around a tile: with more taps, storing them takes less time (`docs/performance/gpu.md`).
-/// A processor computes each row once.
+/// Maximum number of taps of a column filter over a stage on a GPU. Row filters are computed for all rows around
+/// a tile; with more taps, storing their result takes less time (`docs/performance/gpu.md`). A CPU computes
+/// each row once.
 const MAX_COLUMN: usize = 48;
 /// Maximum number of operations that each reader recomputes.
 const MAX_REPEATED: usize = 8;
@@ -46,7 +38,7 @@ pub fn fuse(graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel>
     let mut region = FusionRegion::new(&graph, &facts);
     for id in (0..graph.nodes.len()).rev().map(NodeId) {
         if facts.repeated[id.0] {
-            // Unless another node still reads it.
+            // Not if another node still reads it.
             let reads = |r: &NodeId| !absorbed[r.0] && out.node(*r).inputs.contains(&id);
             absorbed[id.0] = !facts.wanted[id.0] && !facts.readers[id.0].iter().any(reads);
         }
@@ -67,19 +59,19 @@ pub fn fuse(graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel>
 struct FusionFacts {
     /// The distinct readers of each node.
     readers: Vec<Vec<NodeId>>,
-    /// The node's value must be stored.
+    /// The value of the node must be stored.
     wanted: Vec<bool>,
     /// All readers read the node pixel by pixel.
     read_by_pixel: Vec<bool>,
-    /// The node is only a row pass.
+    /// The node is only a row filter.
     row_pass: Vec<bool>,
-    /// The node is a row pass that only column passes read.
+    /// The node is a row filter that only column filters read.
     stage: Vec<bool>,
     /// The node is a constant.
     fill: Vec<bool>,
     /// The node is a few pixel operations on broadcast pixels, which each reader recomputes.
     repeated: Vec<bool>,
-    /// Planes that the node reads, directly or through others of its shape.
+    /// Planes that the node reads, directly or through other nodes of its shape.
     planes: Vec<usize>,
     /// Maximum number of reads of other planes in a kernel.
     most_planes: usize,
@@ -117,8 +109,8 @@ impl FusionFacts {
     }
 }
 
-/// The share of an image in the limit of what a kernel reads: one of a pixel in each plane, such as a coefficient for each level, has a
-/// fourth.
+/// The weight of an image in the limit of what a kernel reads. An image of one pixel per plane, such as a
+/// coefficient for each level, counts a fourth.
 pub(super) fn weight(graph: &Graph<Kernel>, image: NodeId) -> usize {
     if graph.node(image).shape.area() == 1 { 1 } else { IMAGE }
 }
@@ -130,7 +122,7 @@ fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
     }
 }
 
-/// The row filter of a kernel that is only a row pass.
+/// The filter of a kernel that is only a row filter.
 fn row_pass(node: &Node<Kernel>) -> Option<RowFilterStage> {
     let m = map(node)?;
     match (m.leaves.as_slice(), m.code.is_empty()) {
@@ -150,7 +142,7 @@ fn repeated(graph: &Graph<Kernel>) -> Vec<bool> {
     let mut operations: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
     for node in &graph.nodes {
         let input = |leaf: &Leaf| match leaf.op {
-            // Constants are part of their readers anyway.
+            // Constants are part of their readers in any case.
             LeafOp::Load(i) if is_fill(graph.node(node.inputs[i])) => Some(0),
             LeafOp::Load(i) => operations[node.inputs[i].0],
             _ if leaf.repeats() => Some(0),

@@ -1,10 +1,11 @@
-//! Keeps pixels interleaved through operations that need not know the channels of a sample.
+//! Keeps pixels interleaved through operations that work on each sample alone.
 
 use crate::ir::graph::{Graph, Node, NodeId, Op};
 use crate::ops::Whole;
 
-/// Computes operations between a [`Deinterleave`](Whole::Deinterleave) and an [`Interleave`](Whole::Interleave) on
-/// interleaved pixels, as far as all that reads them can. Nothing in the graph is dead, before and after.
+/// Computes operations between a [`Deinterleave`](Whole::Deinterleave) and an
+/// [`Interleave`](Whole::Interleave) on interleaved pixels, if all their readers can. The graph has no dead
+/// nodes before and after.
 pub fn keep_interleaved(graph: Graph<Op>) -> Graph<Op> {
     if !graph.nodes.iter().any(|n| is(&n.op, interleaves)) {
         return graph;
@@ -25,7 +26,7 @@ pub fn keep_interleaved(graph: Graph<Op>) -> Graph<Op> {
                 let (shape, planes) = (node.shape.interleaved(), node.shape);
                 let (dtype, site) = (node.dtype, node.site);
                 let one = out.push(Node { inputs, shape, ..node });
-                // Readers take the interleaved pixels from before it.
+                // Readers use the interleaved pixels before this node.
                 let op = Op::from(crate::ops::Deinterleave);
                 out.push(Node { op, inputs: vec![one], shape: planes, dtype, site })
             }
@@ -35,8 +36,8 @@ pub fn keep_interleaved(graph: Graph<Op>) -> Graph<Op> {
     kept.without_dead()
 }
 
-/// The operations that are computed on interleaved pixels: their inputs are interleaved or computed so, and all their
-/// readers take interleaved pixels.
+/// The operations to compute on interleaved pixels: their inputs are interleaved or among these operations,
+/// and all their readers accept interleaved pixels.
 fn interleaved_operations(graph: &Graph<Op>) -> Vec<bool> {
     let mut kept: Vec<bool> = graph
         .nodes
@@ -45,7 +46,7 @@ fn interleaved_operations(graph: &Graph<Op>) -> Vec<bool> {
         .collect();
     graph.roots.iter().for_each(|root| kept[root.0] = false);
     let readers = graph.consumers();
-    // Each round finds operations that no longer have all of either.
+    // Each round removes operations that no longer satisfy both conditions.
     loop {
         let mut changed = false;
         for (id, node) in graph.iter().filter(|(id, _)| kept[id.0]).map(|(id, n)| (id.0, n)).collect::<Vec<_>>() {
@@ -114,7 +115,7 @@ mod tests {
         let (more, turned, same) = (wanted(more), wanted(turned), wanted(planes));
         assert_eq!(after(g.clone(), more), ["add", "add"]);
         assert_eq!(after(g.clone(), same), [""; 0]);
-        // What is read as planes is computed so.
+        // Images that are read as planes are computed as planes.
         assert_eq!(after(g, turned), ["deinterleave", "add", "add", "transpose", "interleave"]);
     }
 }

@@ -1,5 +1,5 @@
-//! Single samples of interleaved pixels, read and made where they lie: pixel operations on channels, such as a luminance or a
-//! change of the colour space, need no planes.
+//! Single samples of interleaved pixels, read and written in place: pixel operations on channels, such as a
+//! luminance or a change of colour space, need no planes.
 
 use super::fuse::{MAX_INPUTS, MAX_MEMBERS, MAX_PLANES, distinct, weight};
 use crate::ir::graph::{Graph, Node, NodeId};
@@ -8,14 +8,15 @@ use crate::ops::Whole;
 use crate::ops::planes::PlaneMap;
 use horus_base::shape::Shape;
 
-/// Maximum number of samples that one kernel makes.
+/// Maximum number of samples that one kernel computes.
 const MOST: usize = 8;
-/// Maximum number of kernels that read pixels of which they need single samples. Each reads all bytes; with more of them it
-/// takes less time to make planes once.
+/// Maximum number of kernels that read single samples of the same interleaved pixels. Each reads all bytes;
+/// with more kernels, making planes once takes less time.
 const READERS: usize = 3;
 
-/// Computes channels that are only interleaved by one kernel, which makes interleaved pixels; then reads samples of
-/// interleaved pixels instead of the planes made of them, where nothing else needs these.
+/// Computes channels that are only interleaved by one kernel, which writes interleaved pixels. Then reads
+/// samples of interleaved pixels instead of planes made of these pixels, where no other node needs the
+/// planes.
 pub fn weave(graph: Graph<Kernel>) -> Graph<Kernel> {
     let is = |node: &Node<Kernel>| matches!(node.op, Kernel::Whole(Whole::Interleave(_) | Whole::Deinterleave(_)));
     if !graph.nodes.iter().any(is) {
@@ -24,10 +25,10 @@ pub fn weave(graph: Graph<Kernel>) -> Graph<Kernel> {
     without_planes(interleaved(graph)).without_dead()
 }
 
-/// An image in a [`JoinPart`]: a node, or the channel of one.
+/// An image in a [`JoinPart`]: a node, or a channel of a node.
 type ChannelRef = (NodeId, Option<usize>);
 
-/// The graph whose images that are stacked and interleaved are made by one kernel each.
+/// The graph with one kernel for each image that was stacked and interleaved.
 fn interleaved(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     let readers = graph.consumers();
     let mut wanted = vec![false; graph.nodes.len()];
@@ -56,11 +57,11 @@ fn interleaved(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     graph.without_dead()
 }
 
-/// The pixel operations, in order, of which nothing but stacked channels is made.
+/// The pixel operations, in order, whose results are used for stacked channels only.
 fn members(graph: &Graph<Kernel>, stack: NodeId, readers: &[Vec<NodeId>], wanted: &[bool]) -> Vec<NodeId> {
     let pixel = Shape { channels: 1, ..graph.node(stack).shape };
     let mut members = Vec::new();
-    // All readers come before, backwards.
+    // Backwards, so that all readers of a node are visited before it.
     for id in (0..stack.0).rev().map(NodeId) {
         let node = graph.node(id);
         let inside = |reader: &NodeId| *reader == stack || members.contains(reader);
@@ -80,11 +81,11 @@ fn members(graph: &Graph<Kernel>, stack: NodeId, readers: &[Vec<NodeId>], wanted
     members
 }
 
-/// The kernel of all stacked channels, which computes these members, and its inputs.
+/// The kernel that computes all stacked channels with these members, and its inputs.
 fn kernel(graph: &Graph<Kernel>, stack: NodeId, members: &[NodeId]) -> Option<(MapKernel, Vec<NodeId>)> {
     let node = graph.node(stack);
     let of_node = |id: NodeId| -> ChannelRef { (id, None) };
-    // Channels, and the members' own inputs.
+    // The channels, and the members' own inputs.
     let channels: Vec<ChannelRef> = (node.inputs.iter())
         .flat_map(|i| {
             let one = members.contains(i);
@@ -124,7 +125,8 @@ fn kernel(graph: &Graph<Kernel>, stack: NodeId, members: &[NodeId]) -> Option<(M
     fitting(graph, kernel, inputs)
 }
 
-/// The kernel of all channels of pixel operations that read one channel for all of them, such as a mask, and its inputs.
+/// The kernel of all channels of pixel operations that read one channel (such as a mask) for all of them, and
+/// its inputs.
 fn channels_of(graph: &Graph<Kernel>, id: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
     let node = graph.node(id);
     let whole = map(node).filter(|m| m.additional_results.is_empty() && node.shape.depth == 1)?;
@@ -162,8 +164,9 @@ fn fitting(graph: &Graph<Kernel>, kernel: MapKernel, inputs: Vec<ChannelRef>) ->
     fits.then_some((kernel, inputs))
 }
 
-/// The graph whose pixel operations read interleaved pixels where all that read planes of them can; so do reductions along rows,
-/// of each sample by itself, and histograms, which count all samples alike.
+/// The graph whose pixel operations read interleaved pixels if all readers of the planes can. Reductions
+/// along rows (of each sample by itself) and histograms (which count all samples alike) also read interleaved
+/// pixels.
 fn without_planes(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     let readers = graph.consumers();
     for id in (0..graph.nodes.len()).map(NodeId) {
@@ -198,7 +201,7 @@ fn without_planes(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     graph
 }
 
-/// A kernel of pixel operations that may read single samples.
+/// The kernel of pixel operations that may read single samples.
 fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
     match &node.op {
         Kernel::Map(m) if m.reads_samples() && (m.woven || node.shape.samples == 1) => Some(m),

@@ -4,8 +4,8 @@ use crate::ir::graph::{Graph, Node, Op, PixelOpOperand};
 use crate::ir::kernel::{FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 use horus_base::dtype::DType;
 
-/// Lowers every node; the graph keeps its shape. Kernels compute with the types in memory: masks
-/// are `u8`.
+/// Lowers every node; the structure of the graph is unchanged. Kernels compute with the types in memory:
+/// masks are `u8`.
 pub fn lower(graph: Graph<Op>) -> Graph<Kernel> {
     let kernels: Vec<Kernel> = graph.nodes.iter().map(|n| kernel(&graph, n)).collect();
     let nodes = graph.nodes.into_iter().zip(kernels).map(|(n, op)| Node {
@@ -35,7 +35,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
                 PixelOpOperand::Input(i) => Val::Leaf(*i),
                 PixelOpOperand::Const(c) => Val::Const(*c),
             });
-            // The last operand has the operation's operand type: only the first can be a mask.
+            // The last operand has the operand type of the operation: only the first can be a mask.
             let operand = match operands.last() {
                 Some(PixelOpOperand::Input(i)) => input(*i),
                 Some(PixelOpOperand::Const(c)) => c.dtype(),

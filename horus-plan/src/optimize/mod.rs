@@ -1,24 +1,12 @@
 //! Graph passes: they turn a recorded program into kernels.
 //!
-//! [`PASSES`] is the list: named passes, each a function from graph to graph, in the order in which
-//! they run. After each, the graph can be dumped, and is checked ([`check`]): a pass that breaks an
-//! invariant is named.
+//! [`PASSES`] lists the passes in order, lowering included; each is a function from graph to graph. After
+//! each, the graph can be dumped and is checked ([`check`]): a pass that breaks an invariant is named.
 //!
-//! `optimize::PASSES` is the whole list, lowering included. Separable filters are split into row
-//! and column passes; common subexpressions merge (by bits of parameters), so that derivative
-//! orders share the row pass of `gauss_xy`; dead code is removed. Then every operation is lowered
-//! to a kernel, and *fusion* merges kernels.
+//! Separable filters are split into row and column filters, common subexpressions are merged (parameters by
+//! bits), and dead code is removed. Then every operation is lowered to a kernel, and *fusion* merges kernels.
 //!
-//! Almost every kernel is a `MapKernel`: an expression evaluated per pixel. Its *leaves* read
-//! inputs (the pixel, a filter response, a sample of an affine map), and its *code* combines them
-//! with pixel operations. Its *stages* are row passes read by column-filter leaves only. Fusion is
-//! substitution: a producer that is read pixel by pixel becomes part of the expression; a row pass
-//! that only column passes read becomes a stage. One orientation of ConvRot becomes one kernel: 3
-//! row passes, 18 column passes, 9 x (absdiv, mul, max). The top of `optimize/fuse.rs` describes
-//! the limits of a region.
-//!
-//! A few pixel operations on broadcast rows, columns and pixels cost less than reading their
-//! result: every kernel that reads them recomputes them, with or without filters.
+//! Design: `docs/design/fusion.md`.
 
 pub mod blocks;
 pub mod check;
@@ -49,7 +37,7 @@ use horus_base::settings::{Stencil, StepsPerLaunch};
 pub struct GraphPass {
     /// Its name in dumps and errors.
     pub name: &'static str,
-    /// The pass is skipped where operations run one by one, as recorded.
+    /// The pass is skipped if operations run one by one, as recorded.
     pub fusing: bool,
     /// Its function.
     pub run: PassFunction,
@@ -75,18 +63,18 @@ pub struct OptimizationTarget<'a> {
     pub machine: &'a Machine,
     /// Number of ranks among which rows are divided.
     pub ranks: usize,
-    /// The devices of the ranks exchange memory without the host.
+    /// Set if the devices of the ranks exchange memory without the host.
     pub direct: bool,
-    /// Number of steps of a loop per launch.
+    /// Number of iterations of a loop per launch.
     pub steps: StepsPerLaunch,
-    /// Storage of intermediates that filters read.
+    /// Storage of intermediate images that filters read.
     pub stencil: Stencil,
-    /// A launch may have several results.
+    /// Set if a launch may have several results.
     pub joined: bool,
 }
 
 impl<'a> OptimizationTarget<'a> {
-    /// One rank; each step of a loop is a launch of its own.
+    /// One rank; each iteration of a loop is a launch of its own.
     pub fn of(machine: &'a Machine) -> OptimizationTarget<'a> {
         OptimizationTarget {
             machine,
@@ -101,35 +89,35 @@ impl<'a> OptimizationTarget<'a> {
 
 /// The passes, in order.
 pub const PASSES: &[GraphPass] = &[
-    GraphPass { name: "only what is read", fusing: true, run: PassFunction::Recorded(region::narrow) },
+    GraphPass { name: "narrow to regions read", fusing: true, run: PassFunction::Recorded(region::narrow) },
     GraphPass { name: "split separable filters", fusing: true, run: PassFunction::Recorded(separable::split) },
     GraphPass {
-        name: "large rectangles by rows and columns",
+        name: "split large rectangles",
         fusing: false,
         run: PassFunction::Recorded(windowed::split),
     },
     GraphPass { name: "common subexpressions", fusing: true, run: PassFunction::Recorded(cse::merge) },
-    GraphPass { name: "reductions together", fusing: true, run: PassFunction::Recorded(shared_reductions::reduce) },
-    GraphPass { name: "transforms together", fusing: true, run: PassFunction::Recorded(transforms::share) },
+    GraphPass { name: "share reductions", fusing: true, run: PassFunction::Recorded(shared_reductions::reduce) },
+    GraphPass { name: "share transforms", fusing: true, run: PassFunction::Recorded(transforms::share) },
     GraphPass { name: "dead code", fusing: false, run: PassFunction::Recorded(Graph::without_dead) },
     GraphPass {
-        name: "pixels stay interleaved",
+        name: "keep pixels interleaved",
         fusing: true,
         run: PassFunction::Recorded(interleaved::keep_interleaved),
     },
     GraphPass { name: "lower", fusing: false, run: PassFunction::Lower(lower::lower) },
-    GraphPass { name: "copies", fusing: true, run: PassFunction::Kernels(cse::without_copies) },
-    GraphPass { name: "samples of narrow integers", fusing: true, run: PassFunction::Kernels(cse::without_widening) },
+    GraphPass { name: "remove copies", fusing: true, run: PassFunction::Kernels(cse::without_copies) },
+    GraphPass { name: "remove widening", fusing: true, run: PassFunction::Kernels(cse::without_widening) },
     GraphPass { name: "fuse", fusing: true, run: PassFunction::CostBased(fuse::fuse) },
     GraphPass { name: "feed reductions", fusing: true, run: PassFunction::Kernels(reductions::feed) },
-    GraphPass { name: "what was fused is dead", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
+    GraphPass { name: "dead code after fusion", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
     GraphPass { name: "prologues", fusing: true, run: PassFunction::CostBased(prologue::absorb) },
-    GraphPass { name: "what was absorbed is dead", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
+    GraphPass { name: "dead code after prologues", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
     GraphPass { name: "narrow images", fusing: true, run: PassFunction::CostBased(prologue::narrow) },
-    GraphPass { name: "steps of loops", fusing: true, run: PassFunction::CostBased(blocks::block) },
-    GraphPass { name: "what was put together is dead", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
-    GraphPass { name: "samples of pixels", fusing: true, run: PassFunction::Kernels(interleaved_samples::weave) },
-    GraphPass { name: "several results", fusing: true, run: PassFunction::CostBased(multiple_results::join) },
+    GraphPass { name: "block iterations", fusing: true, run: PassFunction::CostBased(blocks::block) },
+    GraphPass { name: "dead code after blocking", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
+    GraphPass { name: "interleave samples", fusing: true, run: PassFunction::Kernels(interleaved_samples::weave) },
+    GraphPass { name: "join results", fusing: true, run: PassFunction::CostBased(multiple_results::join) },
 ];
 
 /// A program between passes.
@@ -148,7 +136,8 @@ impl fmt::Display for LoweringState {
     }
 }
 
-/// [`optimize_for`] [one rank](OptimizationTarget::of), with the predictions of `machine`.
+/// Runs the passes as [`optimize_for`] does, for [one rank](OptimizationTarget::of) with the predictions of
+/// `machine`.
 ///
 /// # Errors
 /// See [`optimize_for`].
@@ -161,8 +150,8 @@ pub fn optimize(
     optimize_for(graph, fuse, &OptimizationTarget::of(machine), dump)
 }
 
-/// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `dump` receives
-/// the name of each pass and the text of the graph after it.
+/// Runs the passes. Without `fuse`, operations are lowered one by one, as recorded. `dump` receives the name
+/// of each pass and the text of the graph after it.
 ///
 /// # Errors
 /// [`Error::Pass`] naming the pass that broke an invariant: a defect of Horus.

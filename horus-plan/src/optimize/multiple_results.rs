@@ -1,15 +1,11 @@
-//! Several results of one launch: kernels of one extent that read, filter or compute the same are
-//! joined where that is predicted to be faster. Among pixel operations, one may read the result of
-//! another: values read only within a group are not stored.
+//! Several results of one launch: kernels of one shape that read, filter or compute the same are joined where
+//! that is predicted to be faster. A pixel operation may read the result of another; values read only within
+//! a group are not stored.
 //!
-//! The graph keeps a node for each result and records groups beside them ([`Graph::joined`]); the
-//! nodes are moved next to each other. The operation, inputs and readers of a node stay as they
-//! were. Each node is an expression of the group's outside inputs, so a plan that separates the
-//! launches computes each alone.
-//!
-//! A plan has a launch for each node; consecutive ones for the same rows are one launch
-//! (`Plan::launches`). If bands or copies split a group, the plan without joins is taken if it is
-//! predicted to be as fast.
+//! The graph has a node for each result and records groups in addition ([`Graph::joined`]); the nodes of a
+//! group become adjacent. Operation, inputs and readers of a node do not change, so a plan can still compute
+//! each node alone. Adjacent launches of a group for the same rows become one launch (`Plan::launches`). If
+//! bands or copies split a group, a plan without joined kernels is used if it is predicted to be as fast.
 
 mod runs;
 
@@ -22,15 +18,15 @@ use crate::ir::kernel::{FilterKind, ImageExtent, JoinPart, Kernel, KernelWork, L
 use horus_base::shape::Window;
 use runs::{AHEAD, JOINED};
 
-/// Maximum number of results of a launch: each takes registers of every GPU thread until it is
-/// stored.
+/// Maximum number of results of a launch: each result takes registers of every GPU thread until it is stored.
 const MOST: usize = 8;
-/// Maximum number of kernels that one is tried with, which bounds the time of planning.
+/// Maximum number of kernels with which one kernel is tried, which bounds the time of planning.
 const TRIED: usize = 8;
-/// Distance in the graph within which readers of other levels read what a launch stores for them.
+/// Distance in the graph within which readers of other levels must come, for a launch to store values for
+/// them.
 const SOON: usize = 16;
-/// Minimum saving, as a fraction of the work of a launch: a row that two kernels read is no reason
-/// to join them.
+/// Minimum saving, as a fraction of the work of a launch: a row that two kernels read is no reason to join
+/// them.
 const PART: f64 = 1.0 / 16.0;
 
 /// Joins kernels that share inputs.
@@ -58,9 +54,9 @@ fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
 /// Kernels computed together.
 #[derive(Clone)]
 struct KernelGroup {
-    /// In the order of the graph.
+    /// The nodes, in the order of the graph.
     nodes: Vec<NodeId>,
-    /// Nodes whose results are stored; the others are read by these only.
+    /// Nodes whose results are stored; only nodes of the group read the others.
     stored: Vec<NodeId>,
     whole: MapKernel,
     inputs: Vec<NodeId>,
@@ -73,16 +69,16 @@ impl KernelGroup {
     }
 }
 
-/// The work and the time of a launch.
+/// The work and the predicted time of a launch.
 #[derive(Clone, Copy)]
 struct LaunchCost {
     work: KernelWork,
     seconds: f64,
 }
 
-/// For each node, a node at or before it from which to search for a *floor*: a node that no group
-/// spans, so that no group starts before it and continues behind it. A floor points to itself.
-/// Growing groups only remove floors, so searches take almost no time (path compression).
+/// For each node, a node at or before it from which to search for a *floor*: a node that no group spans, that
+/// is, no group starts before it and continues after it. A floor points to itself. Growing groups only remove
+/// floors, so that path compression makes searches nearly free.
 struct Floors(Vec<Cell<NodeId>>);
 
 impl Floors {
@@ -90,8 +86,7 @@ impl Floors {
         Floors((0..nodes).map(|n| Cell::new(NodeId(n))).collect())
     }
 
-    /// The last floor at or before `n`: nodes before it depend on nothing behind it, not even
-    /// through groups.
+    /// The last floor at or before `n`: nodes before it depend on no node after it, not even through groups.
     fn below(&self, n: NodeId) -> NodeId {
         let mut at = n;
         while self.0[at.0].get() != at {
@@ -102,7 +97,7 @@ impl Floors {
         at
     }
 
-    /// Removes the floors that a group of these nodes, in order, spans.
+    /// Removes the floors that a group of these nodes (in order) spans.
     fn cover(&self, nodes: &[NodeId]) {
         let Some((first, last)) = nodes.first().zip(nodes.last()) else { return };
         let mut at = self.below(*last);
@@ -118,14 +113,14 @@ struct KernelGroups<'a> {
     aim: &'a OptimizationTarget<'a>,
     readers: Vec<Vec<NodeId>>,
     wanted: Vec<bool>,
-    /// Nodes that read only the pixel, of any level.
+    /// Nodes that read only the pixel itself, possibly of other levels.
     pixelwise: Vec<bool>,
     groups: Vec<KernelGroup>,
     /// Group of each node.
     of: Vec<Option<usize>>,
     /// The floors between groups.
     floors: Floors,
-    /// For each node, the last search that visited it; and the number of searches.
+    /// For each node, the last search that visited it, and the number of searches.
     seen: Vec<Cell<usize>>,
     searches: Cell<usize>,
     /// Nodes visited and joined so far.
@@ -174,7 +169,7 @@ impl<'a> KernelGroups<'a> {
         self.groups.iter().map(|g| g.cost.seconds).sum()
     }
 
-    /// Puts a node into the group with the largest saving, or into one of its own.
+    /// Puts a node into the group with the largest saving, or into a new group.
     fn enter(&mut self, id: NodeId) {
         let best = self.candidates(id).into_iter().filter_map(|g| Some((g, self.joined(g, id)?)));
         let spared = |(g, joined): &(usize, KernelGroup)| self.groups[*g].cost.seconds - joined.cost.seconds;
@@ -193,7 +188,7 @@ impl<'a> KernelGroups<'a> {
         self.of[id.0] = Some(at);
     }
 
-    /// Groups of the inputs of `id`, and of earlier readers of the same images, the last first.
+    /// The groups of the inputs of `id` and of earlier readers of the same images, the last first.
     fn candidates(&self, id: NodeId) -> Vec<usize> {
         let of_input = |input: &'a NodeId| {
             let readers = &self.readers[input.0];
@@ -225,8 +220,8 @@ impl<'a> KernelGroups<'a> {
         MapKernel::join(&parts, stored)
     }
 
-    /// A group with one more node, if that can be computed and is predicted to be faster than both
-    /// separately.
+    /// A group with one more node, if one launch can compute it and it is predicted to be faster than group
+    /// and node separately.
     fn joined(&self, group: usize, id: NodeId) -> Option<KernelGroup> {
         let (group, node) = (&self.groups[group], self.graph.node(id));
         let first = self.graph.node(group.nodes[0]);
@@ -255,8 +250,8 @@ impl<'a> KernelGroups<'a> {
         (shares && faster).then_some(joined)
     }
 
-    /// Nodes of one extent as a group, if a device can hold them and no dependency leads from one
-    /// to another through outside nodes.
+    /// Nodes of one shape as a group, if a device can hold them and no dependency leads from one to another
+    /// through outside nodes.
     fn group(&self, mut nodes: Vec<NodeId>) -> Option<KernelGroup> {
         nodes.sort_unstable();
         let stored = self.stored(&nodes);
@@ -273,7 +268,7 @@ impl<'a> KernelGroups<'a> {
         Some(KernelGroup { nodes, stored, whole, inputs, cost })
     }
 
-    /// The nodes of a group that are wanted or read by others.
+    /// The nodes of a group that are results of the program or that outside nodes read.
     fn stored(&self, nodes: &[NodeId]) -> Vec<NodeId> {
         let is_stored = |n: &NodeId| self.wanted[n.0] || self.readers[n.0].iter().any(|r| !nodes.contains(r));
         nodes.iter().copied().filter(is_stored).collect()
@@ -284,8 +279,9 @@ impl<'a> KernelGroups<'a> {
         (2..=MOST).contains(&stored.len()) && self.is_read_together(stored)
     }
 
-    /// Returns `true` if one node reads all stored values that are not roots, or if nodes that read other levels, which no launch takes
-    /// in, do so soon. Otherwise those values occupy memory while others are computed, and leave the caches before they are read.
+    /// Returns `true` if one node reads all stored values that are not roots, or if nodes that read other
+    /// levels, which no launch absorbs, soon read them. Otherwise the values occupy memory while others are
+    /// computed, and leave the caches before they are read.
     fn is_read_together(&self, stored: &[NodeId]) -> bool {
         let mut passing = stored.iter().filter(|n| !self.wanted[n.0]).map(|n| &self.readers[n.0]);
         let Some(first) = passing.next() else { return true };
@@ -300,7 +296,7 @@ impl<'a> KernelGroups<'a> {
     fn cost(&self, kernel: &MapKernel, inputs: &[NodeId], like: &Node<Kernel>) -> LaunchCost {
         let extent = |i: &NodeId| -> ImageExtent { (self.graph.node(*i).shape, self.graph.node(*i).dtype) };
         let inputs: Vec<ImageExtent> = inputs.iter().map(extent).collect();
-        // A strip in the middle, with surrounding rows on both sides.
+        // A strip in the middle has surrounding rows on both sides.
         let height = like.shape.height;
         let strip = height.div_ceil(self.aim.ranks.max(1));
         let above = (height - strip) / 2;
@@ -309,8 +305,8 @@ impl<'a> KernelGroups<'a> {
         LaunchCost { work, seconds: self.aim.machine.slowest(|p| p.launch(&work).seconds) }
     }
 
-    /// Returns `true` if these nodes, in order, can be computed together: none depends on another
-    /// through a node outside, nor through earlier groups.
+    /// Returns `true` if these nodes (in order) can be computed together: none depends on another through an
+    /// outside node or through earlier groups.
     fn is_free(&self, nodes: &[NodeId]) -> bool {
         let Some(first) = nodes.first() else { return true };
         let floor = self.floors.below(*first);
@@ -350,7 +346,7 @@ impl<'a> KernelGroups<'a> {
         self.kernel(&nodes, |n| n == id)
     }
 
-    /// The graph with the results of each group next to each other, at the place of the first.
+    /// The graph with the results of each group adjacent, at the place of the first.
     fn arranged(mut self) -> Graph<Kernel> {
         self.groups.retain(|g| g.nodes.len() > 1);
         if self.groups.is_empty() {
@@ -361,8 +357,8 @@ impl<'a> KernelGroups<'a> {
         self.groups.iter().for_each(|group| group.nodes.iter().for_each(|m| of[m.0] = Some(group)));
         let (mut order, mut begun) = (Vec::with_capacity(n), vec![false; n]);
         for first in (0..n).map(NodeId) {
-            // Explicit stack, as programs may be long. A node is visited twice, before and after
-            // its inputs.
+            // Explicit stack, because programs may be long. A node is visited twice, before and after its
+            // inputs.
             let mut stack = vec![(first, false)];
             while let Some((id, inputs_are_there)) = stack.pop() {
                 let (group, alone) = (of[id.0], [id]);
@@ -399,9 +395,9 @@ impl<'a> KernelGroups<'a> {
     }
 }
 
-/// Returns `true` if devices can hold a kernel, within the limits of fusion, with filters of one
-/// kind. Warps of one image read it at different positions, so joining saves nothing; filters of
-/// many taps are bound by arithmetic, so it saves little.
+/// Returns `true` if devices can hold a kernel: it is within the limits of fusion and has filters of one
+/// kind. Warps of one image read different positions, so that joining saves nothing; filters of many taps are
+/// bound by arithmetic, so that joining saves little.
 fn is_sound(m: &MapKernel) -> bool {
     let filters = m.leaves.iter().filter_map(|l| match &l.op {
         LeafOp::Correlate(_, f, _) => Some(f),
@@ -432,7 +428,7 @@ fn reads_levels(node: &Node<Kernel>) -> bool {
     map(node).is_some_and(|m| m.leaves.iter().any(other))
 }
 
-/// Returns `true` if all are equal.
+/// Returns `true` if all values are equal.
 fn alike<T: PartialEq>(mut all: impl Iterator<Item = T>) -> bool {
     all.next().is_none_or(|first| all.all(|other| other == first))
 }

@@ -1,16 +1,12 @@
-//! Prologues: nodes read only by the filters and shifts of one kernel become *chains* of that
-//! kernel, evaluated around its pixels and never stored. A chain is made of pixel operations,
-//! shifts or, on CPUs, filters of a few taps, and may read chains itself.
+//! Prologues: nodes that only the filters and shifts of one kernel read become *chains* of that kernel,
+//! evaluated around its pixels and never stored. A chain has pixel operations, shifts or (on CPUs) filters of
+//! a few taps, and may read chains itself.
 //!
-//! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two tiles
-//! overlap. That pays while the filters are short or the operations read few images, as predicted
-//! from the machine profile; otherwise, the chain is a kernel of its own, and then only a conversion
-//! at its end becomes a chain ([`narrow`]). [`Stencil`] forces the choice.
+//! A pixel is then evaluated more than once, which pays while the filters are short or the operations read
+//! few images, as predicted from the machine profile. Otherwise the node is a kernel of its own, and only a
+//! conversion at its end becomes a chain ([`narrow`]). [`Stencil`] forces the choice.
 //!
-//! The border mode of a chain's reader defines its values beyond the edges. Ranks exchange as many
-//! rows as all filters together read. Equal steps of a loop stay separate: temporal blocking
-//! decides about them. Long separable filters of several images are the exception: their tiles
-//! overlap so much that storing is faster.
+//! Design: "Prologues" in `docs/design/fusion.md`.
 
 use super::OptimizationTarget;
 use super::blocks::ordered;
@@ -21,26 +17,24 @@ use crate::ops::neighbourhood::Reach;
 use horus_base::settings::Stencil;
 use horus_base::shape::{Shape, Window};
 
-/// Maximum number of images that filters read through a chain, counted once per evaluation of the
-/// chain for a pixel: each evaluation is code of its own.
+/// Maximum number of images that filters read through a chain, counted once per evaluation of the chain for a
+/// pixel: each evaluation is code of its own.
 const MAX_READS: usize = 8;
-/// Maximum reach of filters over a chain, in rows or columns on both sides together, so that a tile
-/// fits.
+/// Maximum reach of filters over a chain, in rows or columns on both sides together, so that a tile fits.
 const MAX_REACH: usize = 64;
-/// Maximum number of constants of a chain: on a GPU they are kernel parameters, whose space taps
-/// share.
+/// Maximum number of constants of a chain. On a GPU they are kernel parameters, which share their space with
+/// taps.
 const MAX_CONSTANTS: usize = 32;
 
 /// Maximum number of chains of a kernel if any has filters.
 const MAX_CHAINS: usize = 6;
-/// A kernel whose chains have filters must take at most this fraction of the time of its separate
-/// parts: the cost of such chains is an estimate.
+/// A kernel whose chains have filters must take at most this fraction of the time of its separate parts,
+/// because the cost of such chains is an estimate.
 const GAIN: f64 = 0.9;
 
-/// Moves nodes that filters read into the reading kernels. The absorbed nodes stay in the graph,
-/// dead.
+/// Moves nodes that filters read into the kernels that read them. The absorbed nodes stay in the graph, dead.
 ///
-/// All nodes of the graph are needed by its roots.
+/// All nodes of the graph must be needed by its roots.
 pub fn absorb(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel> {
     if aim.stencil == Stencil::Stored {
         return graph;
@@ -50,11 +44,12 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<K
     let mut wanted = vec![false; graph.nodes.len()];
     graph.roots.iter().for_each(|r| wanted[r.0] = true);
     for id in (0..graph.nodes.len()).map(NodeId) {
-        // Other kernels have no chains, and may read any number of images.
+        // Other kernels have no chains and may read any number of images.
         if !matches!(graph.node(id).op, Kernel::Map(_)) {
             continue;
         }
-        // Nodes that others read may remain for this one alone once those have become its chains.
+        // Once readers of a node have become chains of this kernel, the node may be left to this kernel
+        // alone.
         let mut refused: Vec<NodeId> = Vec::new();
         loop {
             let sole = |p: &&NodeId| readers[p.0] == [id] && !wanted[p.0] && !refused.contains(p);
@@ -83,10 +78,10 @@ fn map(graph: &Graph<Kernel>, id: NodeId) -> Option<&MapKernel> {
     if let Kernel::Map(map) = &graph.node(id).op { Some(map) } else { None }
 }
 
-/// Stores images that the filters of one kernel read before their last operation, if it is a
-/// conversion to a wider type: it becomes a chain of the filters.
+/// Stores images that the filters of one kernel read before their last operation, if that converts to a wider
+/// type: the conversion becomes a chain of the filters.
 ///
-/// All nodes of the graph are needed by its roots.
+/// All nodes of the graph must be needed by its roots.
 pub fn narrow(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel> {
     if aim.stencil == Stencil::Stored {
         return graph;
@@ -102,8 +97,8 @@ pub fn narrow(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<K
     graph
 }
 
-/// Stores node `p` in the type that its last operation converts to a wider one; node `id`, its only
-/// reader, converts as it reads.
+/// Stores node `p` in the narrower type before its last conversion. Node `id`, its only reader, converts as
+/// it reads.
 fn convert_later(graph: &mut Graph<Kernel>, id: NodeId, p: NodeId) {
     let Some(MapKernel { result: Some(Val::Instr(last)), code, additional_results: more, .. }) = map(graph, p) else {
         return;
@@ -135,8 +130,7 @@ fn convert_later(graph: &mut Graph<Kernel>, id: NodeId, p: NodeId) {
     }
 }
 
-/// The kernel and the inputs of node `id` with a chain, and its inputs, in place of node `p`; `None` if
-/// that is impossible.
+/// The kernel of node `id` with `chain` in place of node `p`, and its inputs; `None` if that is impossible.
 fn joined(
     graph: &Graph<Kernel>,
     id: NodeId,
@@ -145,14 +139,15 @@ fn joined(
 ) -> Option<(MapKernel, Vec<NodeId>)> {
     let (node, producer) = (graph.node(id), graph.node(p));
     let reader = map(graph, id).filter(|_| producer.shape == node.shape)?;
-    // A step of a loop reads the previous one: the number of steps per launch is decided elsewhere.
+    // An iteration of a loop reads the previous one: another pass decides the number of iterations per
+    // launch.
     let bare = |m: &MapKernel| m.stages.is_empty() && m.chains.is_empty() && !m.is_pointwise();
     if bare(reader) && bare(chain) && ordered(reader, &node.inputs).0 == ordered(chain, chain_inputs).0 {
         return None;
     }
     let (reader, chain) =
         (shifting(graph, &node.inputs, node.shape, reader), shifting(graph, chain_inputs, node.shape, chain));
-    // The inputs without the producer, then those of the chain.
+    // The inputs without the producer, then the inputs of the chain.
     let mut inputs: Vec<NodeId> = node.inputs.iter().copied().filter(|i| *i != p).collect();
     for i in chain_inputs {
         if !inputs.contains(i) {
@@ -175,10 +170,10 @@ fn joined(
     ((plain || kernel.chains.len() <= MAX_CHAINS) && kernel.chain_fault().is_none()).then_some((kernel, inputs))
 }
 
-/// Placeholder for the producer in a kernel that takes it as a chain.
+/// Placeholder for the producer in a kernel that absorbs it as a chain.
 const GONE: FilterSource = FilterSource::Input(usize::MAX);
 
-/// The kernel with `chain` in place of the producer, also in its chains that read it.
+/// The kernel with `chain` in place of the producer, including in chains that read the producer.
 fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
     kernel.chains = kernel.chains.into_iter().map(|c| substituted(c, chain)).collect();
     let source = FilterSource::Chain(kernel.chains.len());
@@ -203,7 +198,7 @@ fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
     kernel
 }
 
-/// The kernel with samples at whole pixels replaced by shifts, if their image has its extent.
+/// The kernel with samples at whole pixels replaced by shifts, if their image has the kernel's shape.
 fn shifting(graph: &Graph<Kernel>, inputs: &[NodeId], shape: Shape, m: &MapKernel) -> MapKernel {
     let mut m = m.clone();
     for leaf in &mut m.leaves {
@@ -230,10 +225,10 @@ fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapK
     m
 }
 
-/// The kernel, if it is requested or predicted to be faster than the kernels of nodes `apart` in
-/// sequence. On an H200, at 4096 x 4096 f32, filters of a product of two images take, relative to
-/// product and filter in sequence: 3 x 3 taps 0.66, 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 +
-/// 43 1.07 of the time.
+/// The kernel, if `Stencil` requests it or it is predicted to be faster than the kernels of nodes `apart` in
+/// sequence. On an H200, at 4096 x 4096 f32, filters of a product of two images take this fraction of the
+/// time of product and filter in sequence: 3 x 3 taps 0.66, 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, 43 + 43
+/// 1.07.
 fn chosen(
     graph: &Graph<Kernel>,
     aim: &OptimizationTarget<'_>,
@@ -264,9 +259,8 @@ fn chosen(
     (joined < if plain { parts } else { GAIN * parts }).then_some(kernel)
 }
 
-/// Returns `true` if only filters or shifts of `reader` or its chains read the producer, and all
-/// reads allow substitution of `chain`. The code and the tiles of the joined kernel must be of
-/// moderate size.
+/// Returns `true` if only filters or shifts of `reader` or its chains read the producer, and all reads allow
+/// substitution of `chain`. Code and tiles of the joined kernel must be of moderate size.
 fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
     let Some((reach, evaluations)) = readings(reader) else { return false };
     let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
@@ -274,8 +268,8 @@ fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
     small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * evaluations))
 }
 
-/// The reach of filters over the producer, and the number of its evaluations as a chain; `None` if
-/// it is read in another way.
+/// The reach of filters over the producer, and the number of its evaluations as a chain; `None` if the
+/// producer is read in another way.
 fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
     let mut reach = Reach::NONE;
     let mut sources: Vec<FilterSource> = Vec::new();
@@ -302,7 +296,7 @@ fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
 /// `kernel` with the code of `chain` in place of the leaf that reads its result pixel by pixel.
 fn inlined(kernel: MapKernel, mut chain: MapKernel) -> MapKernel {
     let mut out = MapKernel { leaves: Vec::new(), code: Vec::new(), ..kernel.clone() };
-    // Chains and row passes of the chain become chains and row passes of the kernel.
+    // Chains and row filters of the chain become chains and row filters of the kernel.
     let (chains, stages) = (out.chains.len(), out.stages.len());
     let moved = |s: &mut FilterSource| match s {
         FilterSource::Chain(c) => *c += chains,

@@ -1,11 +1,11 @@
-//! Reductions along rows absorb an expression that only they read, so that it is never stored.
+//! Reductions along rows absorb an expression that has no other reader, so that it is never stored.
 
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 use crate::ops::Whole;
 
-/// A row reduction evaluates its operand, if that is an expression of pixels without other readers.
-/// The expression stays in the graph, dead.
+/// Lets a row reduction evaluate its operand, if that is an expression of pixels without other readers. The
+/// expression stays in the graph, dead.
 pub fn feed(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());

@@ -1,5 +1,4 @@
-//! Splits separable filters into their row and column passes, so that the passes can be shared and
-//! fused.
+//! Splits separable filters into their row and column filters, so that these can be shared and fused.
 
 use crate::ir::graph::{Graph, Node, Op};
 

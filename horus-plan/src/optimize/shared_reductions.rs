@@ -1,7 +1,6 @@
 //! Reductions of one image computed together: minimum and maximum, or sum and variance.
 //!
-//! Such reductions become columns of one that [includes](RowReduce::includes) them, reduced by one
-//! fold.
+//! They become columns of one reduction that [includes](RowReduce::includes) them, which one fold completes.
 
 use std::collections::HashMap;
 
@@ -10,8 +9,8 @@ use crate::ops::Whole;
 use crate::ops::reduce::RowReduce;
 use horus_base::shape::Shape;
 
-/// Two reductions of one image to one value each become columns of one reduction whose columns
-/// equal these values by bits. The replaced nodes stay in the graph, dead.
+/// Replaces two reductions of one image to one value each by columns of one reduction that equal these values
+/// by bits. The replaced nodes stay in the graph, dead.
 pub fn reduce(graph: Graph<Op>) -> Graph<Op> {
     let shared = shared(&graph);
     if shared.is_empty() {
@@ -37,7 +36,7 @@ pub fn reduce(graph: Graph<Op>) -> Graph<Op> {
     })
 }
 
-/// A participating fold: its image, its reduction, and its column.
+/// A fold that can be shared: its image, its reduction and its column.
 #[derive(Clone, Copy)]
 struct SharedFold {
     image: NodeId,
@@ -45,7 +44,7 @@ struct SharedFold {
     column: usize,
 }
 
-/// The participating folds.
+/// The folds that can be shared.
 fn shared(graph: &Graph<Op>) -> HashMap<NodeId, SharedFold> {
     let readers = graph.consumers();
     // By image and reduction: the folds, if the row results have no other readers.

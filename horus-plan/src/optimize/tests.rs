@@ -57,7 +57,7 @@ fn each_pass_is_dumped_by_its_name() {
     };
     let all: Vec<&str> = ["recorded"].into_iter().chain(PASSES.iter().map(|p| p.name)).collect();
     assert_eq!(names(true), all);
-    assert_eq!(names(false), ["recorded", "large rectangles by rows and columns", "dead code", "lower"]);
+    assert_eq!(names(false), ["recorded", "split large rectangles", "dead code", "lower"]);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn linear_samples_read_narrow_integers_as_they_are_stored() {
     for (stored, how, nodes) in [
         (DType::U8, Interpolation::Bilinear, 2),
         (DType::I16, Interpolation::Bilinear, 2),
-        // Floats do not hold all, or the pixels are moved only.
+        // Floats do not hold all values, or pixels are only moved.
         (DType::I32, Interpolation::Bilinear, 3),
         (DType::U8, Interpolation::Nearest, 3),
     ] {

@@ -1,4 +1,5 @@
-//! Filters of one image by transforms of the same tiles, together: the image is transformed once.
+//! Filters of one image by Fourier transforms of the same tiles: the image is transformed once for all of
+//! them.
 
 use std::collections::HashMap;
 
@@ -8,14 +9,15 @@ use crate::ops::planes::PlaneMap;
 use crate::ops::{Fourier, Whole};
 use horus_base::shape::{Border, Shape};
 
-/// Most filters together: their responses are in memory at once, and each more saves less.
+/// Maximum number of filters that share a transform: their responses are in memory at once, and each further
+/// filter saves less.
 const MOST: usize = 8;
 
-/// The image, the border mode, the tiles and their place: all that filters together have in common.
+/// The image, the border mode, the tiles and their place: what filters that share transforms have in common.
 type TransformKey = (NodeId, Border, [usize; 2], [usize; 2], [usize; 2]);
 
-/// Filters that can share transforms of an image of one channel become one operation of several
-/// channels, of which each reads its own. Results that the program keeps stay apart.
+/// Replaces filters that can share transforms of an image of one channel by one operation of several
+/// channels, each read by the readers of one filter. Results of the program stay separate.
 pub fn share(graph: Graph<Op>) -> Graph<Op> {
     let mut groups: HashMap<TransformKey, Vec<Vec<NodeId>>> = HashMap::new();
     for (id, node) in graph.iter() {
@@ -82,7 +84,7 @@ mod tests {
         let of = |v: f64| near(Filter::dense(3, 3, vec![v; 9]));
         let mut ids: Vec<NodeId> = (0..10).map(|k| graph.push(node(of(f64::from(k)), vec![image]))).collect();
         ids.push(graph.push(node(near(Filter::dense(4, 3, vec![1.0; 12])), vec![image])));
-        // Of another image.
+        // A filter of another image.
         ids.push(graph.push(node(of(1.0), vec![ids[0]])));
         let sums: Vec<NodeId> =
             ids.iter().map(|id| graph.push(node(Op::Flip(crate::ops::geometric::Flip::Both), vec![*id]))).collect();

@@ -1,11 +1,10 @@
-//! Means over large rectangles, split into rows and columns: a single kernel would recompute more
-//! around each tile than storing the sums of rows costs.
+//! Means over large rectangles, split into rows and columns: a single kernel would recompute more around each
+//! tile than storing the sums of rows costs.
 //!
-//! Means over rectangles and ranks under footprints (`Sliding`) read surrounding rows like filters,
-//! but no expression absorbs them: their cost hardly grows with the window, because neighbours
-//! share sums, histograms or an order. Sums of powers of two of pixels are doubled, and those that
-//! make up the size are added smallest first: one order everywhere, independent of strips and
-//! tiles. Means over rectangles of more than 128 rows or columns are two kernels; variances are one.
+//! Means over rectangles of more than [`TOGETHER`] rows or columns become two kernels; variances stay one.
+//! Sums of powers of two of pixels are doubled, and those that make up the size are added smallest first: the
+//! order is the same everywhere, independent of strips and tiles. No expression absorbs these operations
+//! (`Sliding`).
 
 use crate::ir::graph::{Graph, Node, Op};
 use crate::ops::neighbourhood::Reach;
@@ -17,7 +16,7 @@ use horus_base::shape::Border;
 /// Maximum rows and columns of a rectangle summed by one kernel.
 pub const TOGETHER: usize = 128;
 
-/// Splits each mean over a larger rectangle into row sums and a mean over columns of these.
+/// Splits each mean over a larger rectangle into row sums and a mean over columns of the sums.
 pub fn split(graph: Graph<Op>) -> Graph<Op> {
     graph.rebuilt(|out, _, n| match n.op {
         Op::Whole(Whole::Windowed(Sliding { how: Windowed::Mean(mean), border })) if is_large(&mean) => {

@@ -1,4 +1,4 @@
-//! Kinds of activity by which the times of steps are predicted, measured and reported.
+//! Kinds of activity; the times of steps are predicted, measured and reported by kind.
 
 use std::time::Duration;
 
@@ -56,8 +56,7 @@ impl Action {
     }
 }
 
-/// Busy time of each part of a machine. Parts work concurrently, so that their sum may exceed the
-/// elapsed time.
+/// Busy time of each part of a machine. Parts work concurrently, so that the sum may exceed the elapsed time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusyTimes {
     /// Copies from the host to the device.
@@ -71,7 +70,7 @@ pub struct BusyTimes {
 }
 
 impl BusyTimes {
-    /// Adds time for an activity; that of [`Activity::Rest`] is not counted.
+    /// Adds time for an activity. Time of [`Activity::Rest`] is not counted.
     pub fn spend(&mut self, activity: Activity, time: Duration) {
         match activity {
             Activity::Upload => self.upload += time,
@@ -82,7 +81,7 @@ impl BusyTimes {
         }
     }
 
-    /// Adds other times.
+    /// Adds the times of `other`.
     pub fn add(&mut self, other: &BusyTimes) {
         let BusyTimes { upload, kernels, download, communication } = other;
         self.upload += *upload;

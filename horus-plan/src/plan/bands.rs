@@ -1,31 +1,11 @@
 //! Bands: images cut in time, so that rows are copied, computed and sent concurrently.
 //!
-//! Bands apply within a run of steps in which no rank waits for another. An upload is cut into
-//! bands, launches compute the rows that the arrived bands allow, and a result leaves band by band;
-//! on several ranks, a band of every strip at once. Two things are reordered:
+//! Bands apply within a run of steps in which no rank waits for another. Each pixel is computed once, by the
+//! same kernel as without bands: bands change the order, not the result. The number of bands, possibly one,
+//! is the one predicted to be cheapest; `HORUS_TRANSFER` forces a number. Alternatives include launches that
+//! use the host's memory in place of copies ([`mapped`](super::mapped)).
 //!
-//! - While bands arrive, the first launch (in the order of the plan) with computable rows proceeds.
-//! - The last launches of a result that is sent (its *tail*) run band by band, all of them for one
-//!   band before the next. The copy of the first bands to the host then overlaps with the
-//!   computation of the others. Their inputs that are not computed band by band are complete before
-//!   them. The tail is as long as it takes to hide the copy.
-//!
-//! No pixel is computed twice, and each by the same kernel as without bands: bands change the
-//! order, not the result. The number of bands is the one predicted to be cheapest, possibly one
-//! (the steps unchanged). The alternatives include launches that use the host's memory in place of
-//! copies ([`mapped`](super::mapped)).
-//!
-//! Each step belongs to a queue (`plan/queue.rs`): host, upload, compute, download or network.
-//! Uploads and transfers of results to the host run concurrently with everything else. A step names
-//! the steps of other queues that it *waits* for (`plan/waits.rs`): a launch waits for the upload
-//! of its rows, a result for the launch that computes it. The rows needed by a band follow from the
-//! functions that give halos and footprints. Band counts that exceed memory are not considered, and
-//! `HORUS_TRANSFER` forces a count. An image in page-locked memory can also be *mapped*: launches
-//! access it in host memory, over the bus, for one plan on one rank. On several ranks strips are
-//! uploaded in bands, and the tail ends in gathers band by band. These are the strategies Explicit,
-//! Streams, Implicit and Hybrid (which maps results only) of chapter 5 of the thesis. They answer
-//! the question left open by its chapter 6: *if* an image is copied is decided lazily, *when* by
-//! the queue, as early as its rows allow.
+//! Design: `docs/design/bands.md`.
 
 mod choice;
 mod schedule;
@@ -48,7 +28,7 @@ use crate::plan::movement::{over_bus, rows_of, with_room, work_of};
 use crate::plan::state::{Halo, ImageState, Placement, StateEvent};
 use horus_base::shape::Window;
 
-/// Minimum time of copies, in divisions of launches, that is worth considering: a guess.
+/// Minimum time of copies worth considering, as a multiple of the time of dividing a launch: a guess.
 const WORTHWHILE: f64 = 8.0;
 
 /// The pass: cuts each run of steps without communication into bands where a gain is predicted.
@@ -67,11 +47,11 @@ pub(super) fn cut(draft: &mut PlanDraft<'_>) {
     }
 }
 
-/// The longest runs of reorderable steps.
+/// The longest runs of steps that can be reordered.
 fn runs(draft: &PlanDraft<'_>) -> Vec<Range<usize>> {
     let movable = |step: &PlanStep| match step.action {
         Action::Upload { .. } | Action::UploadStrip { .. } | Action::Send { .. } | Action::Free(_) => true,
-        // Its fetched inputs precede the run.
+        // The inputs that it fetches are in place before the run.
         Action::Launch { part, .. } => part == LaunchPart::Whole,
         // Every rank uses the same number of bands: each band is a synchronisation of all ranks.
         Action::Gather { direct, .. } => direct,
@@ -107,7 +87,7 @@ struct BandLaunch {
     inputs: Vec<BandLaunchInput>,
 }
 
-/// A run of steps, analysed.
+/// A run of steps, prepared for division into bands.
 struct Board<'d, 'a> {
     draft: &'d PlanDraft<'a>,
     machine: &'d Machine,
@@ -120,7 +100,7 @@ struct Board<'d, 'a> {
     sends: Vec<(NodeId, usize)>,
     /// Images gathered from other ranks before they are sent.
     gathered: HashSet<NodeId>,
-    /// Images of which each lane sends its strip.
+    /// Images that every device sends in strips.
     by_lane: HashSet<NodeId>,
     frees: Vec<NodeId>,
     /// Images that launches use in the host's memory.
@@ -128,11 +108,11 @@ struct Board<'d, 'a> {
     /// Predicted seconds of all copies.
     copied: f64,
     reasons: HashMap<(u8, NodeId), String>,
-    /// Memo of results, as schedules repeat the queries.
+    /// Cached results, because schedules repeat the queries.
     found: RefCell<BandCache>,
 }
 
-/// Memoised properties of bands of launches.
+/// Cached properties of bands of launches.
 #[derive(Default)]
 struct BandCache {
     seconds: HashMap<(NodeId, Band), f64>,
@@ -175,7 +155,7 @@ impl<'d, 'a> Board<'d, 'a> {
             match step.action {
                 Action::Upload { node, .. } | Action::Send { node, .. } if board.mapped.holds(node) => {}
                 Action::Upload { node, .. } => {
-                    // Strips are cut at their position, which differs from that of the rows of a
+                    // Strips are cut at their own position, which differs from the position of the rows of a
                     // whole image.
                     let whole = |s: ImageState| s.placement == Placement::Replicated;
                     if draft.ranks() > 1 && !draft.initial[node.0].is_some_and(whole) {
@@ -222,7 +202,7 @@ impl<'d, 'a> Board<'d, 'a> {
         (!board.jobs.is_empty() && something).then_some(board)
     }
 
-    /// Returns `true` if copies take long enough to be considered.
+    /// Returns `true` if copies take long enough for bands to be considered.
     fn is_worthwhile(&self) -> bool {
         self.copied > WORTHWHILE * self.machine.slowest(MachineProfile::division)
     }
@@ -235,8 +215,8 @@ impl<'d, 'a> Board<'d, 'a> {
         self.machine.slowest(|p| p.download(bytes, HostSide::Pinned))
     }
 
-    /// Predicted seconds for the other ranks' share of an image of `bytes` bytes to reach rank 0,
-    /// if it must.
+    /// Predicted seconds to bring the other ranks' share of an image of `bytes` bytes to rank 0; 0 if it is
+    /// not gathered.
     fn meeting(&self, node: NodeId, bytes: usize) -> f64 {
         if !self.gathered.contains(&node) {
             return 0.0;
@@ -249,7 +229,7 @@ impl<'d, 'a> Board<'d, 'a> {
         self.draft.ranks()
     }
 
-    /// All rows that rank `rank` computes in a launch, or holds of an uploaded image.
+    /// All rows that rank `rank` computes in a launch, or has of an uploaded image.
     fn all(&self, node: NodeId, rank: usize) -> Window {
         let (partition, height) = (&self.draft.setting.partition, self.draft.graph.node(node).shape.height);
         match (self.jobs.iter().find(|job| job.node == node), self.strips.get(&node)) {
@@ -267,7 +247,7 @@ impl<'d, 'a> Board<'d, 'a> {
         }
     }
 
-    /// The non-empty strips of ranks, with all rows that they compute: those around the strip are
+    /// The non-empty strips of ranks, each with all rows that the rank computes; rows around the strip are
     /// not sent.
     fn strips(&self, node: NodeId) -> impl Iterator<Item = (Window, Window)> {
         let height = self.draft.graph.node(node).shape.height;
@@ -275,7 +255,7 @@ impl<'d, 'a> Board<'d, 'a> {
         (0..self.ranks()).map(strip).filter(|(strip, _)| !strip.is_empty())
     }
 
-    /// Returns `true` if bands of every strip of a result are sent, not of all rows that ranks
+    /// Returns `true` if bands of every strip of a result are sent, rather than bands of all rows that ranks
     /// compute.
     fn leaves_in_strips(&self, node: NodeId) -> bool {
         self.gathered.contains(&node) || self.by_lane.contains(&node)
@@ -328,7 +308,7 @@ impl<'d, 'a> Board<'d, 'a> {
         let needed = |rank| {
             let rows = Band { from: 0, to: cut }.of(self.all(job.node, rank));
             let read = node.op.footprint(index, rows, node.shape, shape);
-            // A rank that reads none of the image needs it to exist as well.
+            // A rank that reads no row of the image also needs it to exist.
             if read.is_empty() { u8::from(cut > 0) } else { Band::cut_behind(read.end, self.all(source, rank)).max(1) }
         };
         let most = (0..self.ranks()).map(needed).max().unwrap_or(0);
@@ -336,8 +316,8 @@ impl<'d, 'a> Board<'d, 'a> {
         most
     }
 
-    /// The cut up to which `job` can be computed if its inputs are available up to the cuts
-    /// `there`.
+    /// The cut up to which `job` can be computed if its inputs are available up to the cuts that `there`
+    /// returns.
     fn possible(&self, job: &BandLaunch, from: u8, there: impl Fn(NodeId) -> u8) -> u8 {
         let is_possible = |cut: u8| job.inputs.iter().all(|input| self.needed(job, *input, cut) <= there(input.source));
         if is_possible(Band::PARTS) {
@@ -354,8 +334,8 @@ impl<'d, 'a> Board<'d, 'a> {
         low
     }
 
-    /// Candidate sets of launches computed band by band at the end: the empty set, and one grown
-    /// from the results until the copies to the host are hidden.
+    /// Candidate sets of launches to compute band by band at the end: the empty set, and a set grown
+    /// backwards from the results until the copies to the host are hidden.
     fn tails(&self) -> Vec<Vec<usize>> {
         let mut tails = vec![Vec::new()];
         let copied: f64 = self.sends.iter().map(|(_, bytes)| self.download(*bytes)).sum();
@@ -382,26 +362,26 @@ impl<'d, 'a> Board<'d, 'a> {
         tails
     }
 
-    /// The launches of the run that read an image, by place.
+    /// The launches of the run that read an image, with their positions.
     fn readers(&self, source: NodeId) -> impl Iterator<Item = (usize, &BandLaunch)> {
         self.jobs.iter().enumerate().filter(move |(_, job)| job.inputs.iter().any(|input| input.source == source))
     }
 
-    /// Returns `true` if the upper half of a launch needs only some rows beyond the upper half of
-    /// its input.
+    /// Returns `true` if the upper half of a launch needs at most a few rows beyond the upper half of its
+    /// input.
     fn follows(&self, job: &BandLaunch, source: NodeId) -> bool {
         let half = Band::PARTS / 2;
         let of_it = job.inputs.iter().filter(|input| input.source == source);
         of_it.map(|input| self.needed(job, *input, half)).all(|cut| cut <= half + half / 2)
     }
 
-    /// The steps in `count` bands, those of `tail` band by band at the end, and their predicted
+    /// The steps in `count` bands, with the launches of `tail` band by band at the end, and their predicted
     /// end.
     fn schedule(&self, count: u8, tail: &[usize]) -> BandSchedule {
         ScheduleBuilder::new(self, count).run(tail)
     }
 
-    /// Peak of bytes on the device, besides those present before.
+    /// Peak bytes on the device, in addition to bytes in use before the run.
     fn peak(&self, actions: impl Iterator<Item = Action>) -> usize {
         let made = |n: &NodeId| self.uploads.iter().any(|(u, _)| u == n) || self.jobs.iter().any(|job| job.node == *n);
         let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, ComputedRows::All)));

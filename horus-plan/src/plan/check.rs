@@ -1,7 +1,7 @@
-//! Invariants after each pass of planning.
+//! Checks of invariants after each pass of planning.
 //!
-//! Cheap checks run in every build; with debug assertions, each pass is also followed by the replay
-//! of all steps on all ranks ([`verify`]), which the session requests once, for the finished plan.
+//! Cheap checks run in every build. With debug assertions, all steps are also replayed on all ranks
+//! ([`verify`]) after each pass; otherwise the session requests the replay once, for the finished plan.
 
 use super::demand::{around, halo_of_access};
 use super::draft::PlanDraft;
@@ -50,7 +50,7 @@ fn facts(draft: &PlanDraft<'_>) -> Result<(), String> {
     }
 }
 
-/// Every node is computed once, after its inputs and before they are released.
+/// Checks that every node is computed once, after its inputs and before they are freed.
 fn order(draft: &PlanDraft<'_>) -> Result<(), String> {
     let mut there: Vec<bool> = draft.initial.iter().map(Option::is_some).collect();
     let mut computed = vec![false; there.len()];
@@ -60,7 +60,7 @@ fn order(draft: &PlanDraft<'_>) -> Result<(), String> {
                 if let Some(missing) = draft.graph.node(node).inputs.iter().find(|i| !there[i.0]) {
                     return Err(format!("{node} is computed where {missing} is not there"));
                 }
-                // Readers wait for the bands that they need; `verify` counts them.
+                // Readers wait for the bands that they need; `verify` checks which bands.
                 there[node.0] |= matches!(part, LaunchPart::Band(_));
                 if !part.ends() {
                     continue;
@@ -83,7 +83,7 @@ fn order(draft: &PlanDraft<'_>) -> Result<(), String> {
     }
 }
 
-/// Replays all steps on all ranks; results are required once they are delivered.
+/// Replays all steps on all ranks. Results are required once they have been delivered.
 fn replay(draft: &PlanDraft<'_>, stage: PlanStage) -> Result<(), String> {
     let delivered = stage >= PlanStage::Delivered;
     let wants = draft.wants.iter().map(|want| if delivered { *want } else { ResultDelivery::Keep }).collect();

@@ -1,4 +1,4 @@
-//! Costs of transfers: predicted seconds, and bytes of temporary memory.
+//! Costs of transfers: predicted seconds and bytes of temporary memory.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use horus_base::shape::Window;
 /// A transfer of an image to launches that read it across strips.
 pub(super) struct TransferChoice {
     pub(super) replicate: bool,
-    /// Rank 0 first gives each rank its strip, so that all send.
+    /// Rank 0 first scatters the image, so that all ranks can send.
     pub(super) scatter: bool,
     /// Predicted seconds.
     pub(super) seconds: f64,
@@ -26,16 +26,16 @@ fn microseconds(seconds: f64) -> String {
     format!("{:.0} us", seconds * 1e6)
 }
 
-/// Predicted seconds of footprints, memoised.
+/// Cached predictions of the seconds of footprints.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
-    /// From rank 0 only, or from all.
+    /// By footprint; `true` if only rank 0 has the image.
     fetches: HashMap<(Temp, bool), f64>,
 }
 
 impl Costs {
-    /// Chooses between fetching footprints launch by launch and replicating the image, by predicted
-    /// time: messages, and the copies that each rank then makes of received rows.
+    /// Chooses between fetching footprints launch by launch and replicating the image, by predicted time of
+    /// messages and of the copies that each rank then makes of received rows.
     pub(super) fn choose(
         &mut self,
         draft: &PlanDraft<'_>,
@@ -84,8 +84,7 @@ impl Costs {
         }
     }
 
-    /// Predicted seconds to fetch the rows that one launch reads of one input, and to copy them
-    /// into place.
+    /// Predicted seconds to fetch the rows that one launch reads of one input, and to copy them into place.
     fn of_fetching(&mut self, draft: &PlanDraft<'_>, node: NodeId, temp: Temp, on_root: bool) -> f64 {
         if let Some(cost) = self.fetches.get(&(temp, on_root)) {
             return *cost;
@@ -118,7 +117,8 @@ impl PlanDraft<'_> {
         if packs { traffic.sent + traffic.received } else { 0 }
     }
 
-    /// The reads of `source` from `reader` on that leave the strip, and whether there are others.
+    /// The launches from `reader` on that read `source` beyond their strips, and `true` if there are other
+    /// readers.
     pub(super) fn readers(&self, source: NodeId, reader: NodeId) -> (Vec<Temp>, bool) {
         let mut elsewhere = Vec::new();
         let mut in_strips = false;
@@ -142,7 +142,7 @@ impl PlanDraft<'_> {
         self.setting.machine.link(self.setting.direct)
     }
 
-    /// Predicted seconds that the exchange of the halo of an image adds to a plan.
+    /// Predicted seconds that the halo exchange of an image adds to a plan.
     pub(super) fn exchanging(&self, node: NodeId, halo: Halo) -> f64 {
         let direct = self.setting.direct;
         let traffic = self.traffic(Action::Exchange { node, halo, direct }, false);
@@ -156,9 +156,8 @@ impl PlanDraft<'_> {
         reader.map_or(travel, |reader| travel - self.hidden(travel, *reader).max(0.0))
     }
 
-    /// Predicted seconds by which a plan is shorter if the launch of `id` computes its interior
-    /// while messages travel; negative if the additional launches take longer. They also read the
-    /// rows around the edges once more.
+    /// Predicted seconds saved if the launch of `id` computes its interior while messages travel; negative if
+    /// the additional launches take longer. They also read the rows around the edges once more.
     pub(super) fn hidden(&self, travel: f64, id: NodeId) -> f64 {
         let (partition, height) = (&self.setting.partition, self.graph.node(id).shape.height);
         let strips = (0..self.ranks()).map(|rank| partition.strip(rank, height));
@@ -171,7 +170,7 @@ impl PlanDraft<'_> {
         travel.min(machine.slowest(|m| m.launch(&work).seconds)) - machine.slowest(MachineProfile::division)
     }
 
-    /// Predicted seconds by which a scatter takes longer if it sends the halo, too.
+    /// Predicted additional seconds of a scatter that also sends the halo.
     pub(super) fn scattering(&self, node: NodeId, halo: Halo) -> f64 {
         let direct = self.setting.direct;
         let scatter = |sent| self.traffic(Action::Scatter { node, halo: sent, room: halo, direct }, true).time;

@@ -12,7 +12,7 @@ pub(super) fn deliver(draft: &mut PlanDraft<'_>) {
     let (graph, wants) = (draft.graph, draft.wants);
     let results: Vec<_> = graph.roots.iter().copied().zip(wants.iter().copied()).collect();
     for (i, (root, want)) in results.iter().enumerate() {
-        // Two results may be one node.
+        // Two results may be the same node.
         if !results[..i].contains(&(*root, *want)) {
             bring(draft, *root, *want);
         }
@@ -32,7 +32,7 @@ fn bring(draft: &mut PlanDraft<'_>, root: NodeId, want: ResultDelivery) {
     let in_strips = matches!(placement, Placement::Strips(_));
     if want == ResultDelivery::Root && in_strips && !residency.host() && meets_on_device(draft, root) {
         let gathered = Action::Gather { node: root, band: Band::WHOLE, direct: true };
-        // The gathered image stays until it has been sent, along with the packed messages.
+        // The gathered image and the packed messages stay until the image has been sent.
         let bytes = draft.bytes_as(root, ComputedRows::All) + draft.scratch(root, gathered);
         draft.hold_temp(bytes, root, root);
         draft.step(gathered, "rank 0 wants the result, and devices are connected");
@@ -40,7 +40,7 @@ fn bring(draft: &mut PlanDraft<'_>, root: NodeId, want: ResultDelivery) {
         return;
     }
     if want == ResultDelivery::Everyone && in_strips && !residency.host() {
-        // Each device's own copy to its host is faster than messages between hosts.
+        // A copy from each device to its own host is faster than messages between hosts.
         let sent = Action::Replicate { node: root, direct: true };
         if draft.between_devices(root, root, draft.bytes_as(root, ComputedRows::All), sent) {
             draft.step(sent, "every rank wants the result");
@@ -63,9 +63,9 @@ fn bring(draft: &mut PlanDraft<'_>, root: NodeId, want: ResultDelivery) {
     }
 }
 
-/// Returns `true` if strips that are on the devices only should be gathered on rank 0's device
-/// rather than on its host, by predicted time: one copy to the host, instead of one per rank and
-/// messages between hosts. No image may have to leave the device for it.
+/// Returns `true` if it is predicted to be faster to gather strips that are on devices only on rank 0's
+/// device than on its host: one copy to the host replaces one copy per rank and messages between hosts. No
+/// image may have to leave the device for it.
 fn meets_on_device(draft: &PlanDraft<'_>, root: NodeId) -> bool {
     let setting = draft.setting;
     if !setting.direct || setting.unified || draft.naive() {

@@ -1,10 +1,10 @@
-//! Demand: the rows around its strip that will be read of each image, known before placement.
+//! Demand: the rows that will be read around the strips of each image, known before placement.
 //!
-//! Rows around a strip come from other ranks, or are computed from deeper halos of the inputs: a
-//! filter over a filter needs one exchange, at the depth that both need, if computing the additional
-//! rows is predicted to be cheaper than a second exchange. The choice for one launch changes the
-//! depth at which its inputs are exchanged, and so the choices for the launches before it: choices
-//! are made backwards, then improved one by one, and together for launches that read one image.
+//! Rows around a strip come from other ranks or are computed from deeper halos of the inputs. A filter over a
+//! filter needs one exchange, at the depth that both need, if computing the additional rows is predicted to
+//! be cheaper than a second exchange. The choice for a launch determines the depth of the exchanges of its
+//! inputs, and so affects earlier launches: choices are made backwards, then improved one by one, and jointly
+//! for launches that read one image.
 //!
 //! Periodic copies of rows beyond the image (a wrapped halo) are always exchanged.
 
@@ -20,18 +20,17 @@ use super::step::ComputedRows;
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Kernel};
 
-/// Weight of the predicted time of an exchange beside that of computing its rows: ranks also wait for
-/// each other, which the model leaves out. A guess: with it predicted times are up to 1.2 % longer in
-/// 99 of 100 programs (`docs/performance/model.md`).
+/// Weight of the predicted time of an exchange relative to the time of computing its rows. Ranks also wait
+/// for each other, which the model leaves out. A guess: predicted times are then up to 1.2 % longer in 99 of
+/// 100 programs (`docs/performance/model.md`).
 const WAITING: f64 = 2.0;
 
 /// For each node, rows around its strips.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HaloDemand {
-    /// Rows that its readers will ask for, including readers that compute rows around their own
-    /// strips.
+    /// Rows that its readers request, including readers that compute rows around their own strips.
     pub(super) asked: Vec<Halo>,
-    /// Rows that its launch computes: all that are asked for, or none, so that they are exchanged.
+    /// Rows that its launch computes: all requested rows, or none, in which case the rows are exchanged.
     pub(super) computed: Vec<Halo>,
 }
 
@@ -41,20 +40,20 @@ pub(super) fn halo_of_access(access: Access) -> Option<Halo> {
     Some(Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 })
 }
 
-/// Rows around a strip that a launch reads which itself computes `computed` rows around it.
+/// Rows that a launch reads around a strip if it also computes `computed` rows around the strip.
 pub(super) fn around(own: Halo, computed: Halo) -> Halo {
     Halo { up: own.up + computed.up, down: own.down + computed.down, ..own }
 }
 
 impl HaloDemand {
-    /// No reads around strips.
+    /// A demand without reads around strips.
     fn nothing(nodes: usize) -> HaloDemand {
         HaloDemand { asked: vec![Halo::NONE; nodes], computed: vec![Halo::NONE; nodes] }
     }
 }
 
-/// The pass: computes the demand where there are strips, except in naive mode, which transfers for
-/// every operation.
+/// The pass: computes the demand where there are strips. Naive mode transfers for every operation and has no
+/// demand.
 pub(super) fn compute_demand(draft: &mut PlanDraft<'_>) {
     draft.demand = if draft.ranks() > 1 && draft.setting.mode != Mode::Naive {
         DemandSearch::new(draft).cheapest()
@@ -66,12 +65,12 @@ pub(super) fn compute_demand(draft: &mut PlanDraft<'_>) {
 /// Search for the launches that compute rows around strips, by least predicted time.
 struct DemandSearch<'d, 'a> {
     draft: &'d PlanDraft<'a>,
-    /// By node: its launch, as an index of `launches`; `None` for given images and for results that
-    /// every rank computes.
+    /// By node: the index in `launches` of its launch; `None` for given images and for results that every
+    /// rank computes.
     launch_of: Vec<Option<usize>>,
     /// The nodes of each launch, consecutive.
     launches: Vec<Vec<NodeId>>,
-    /// By node, the inputs that it reads at a fixed distance.
+    /// By node: the inputs that it reads at a fixed distance.
     reads: Vec<Vec<(NodeId, Halo)>>,
     /// Predicted seconds of exchanges.
     exchanges: RefCell<HashMap<(NodeId, Halo), f64>>,
@@ -105,9 +104,9 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         DemandSearch { draft, launch_of, launches, reads, exchanges, computations }
     }
 
-    /// The demand of the cheapest choices found.
+    /// The demand of the cheapest choices that the search finds.
     fn cheapest(&self) -> HaloDemand {
-        /// Most choices times nodes for which they are improved.
+        /// Maximum product of choices and nodes up to which choices are improved.
         const WORK: usize = 1 << 14;
         let mut computes = self.backwards();
         let mut best = self.demand(&computes);
@@ -135,7 +134,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         best
     }
 
-    /// A choice for each launch, from the last to the first: each as if its inputs were exchanged.
+    /// A choice for each launch, from the last to the first, as if its inputs were exchanged.
     fn backwards(&self) -> Vec<bool> {
         let mut computes = vec![false; self.launches.len()];
         // Rows that are exchanged in any case.
@@ -144,7 +143,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
             let demanded = self.demanded(nodes, &asked);
             if !demanded.is_none() && !demanded.wrap {
                 let deeper = self.inputs(nodes, demanded, &asked);
-                // In one order on all ranks: sums of seconds are rounded.
+                // In the same order on all ranks, because sums of seconds are rounded.
                 let sum =
                     |halos: &BTreeMap<NodeId, Halo>| halos.iter().map(|(n, h)| self.exchange(*n, *h)).sum::<f64>();
                 let now = deeper.keys().map(|n| (*n, asked[n.0])).collect();
@@ -158,8 +157,8 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         computes
     }
 
-    /// The depths of the halos of the inputs of a launch that computes `computed` rows around its
-    /// strips, beside what is asked of them.
+    /// The halo depths of the inputs of a launch that computes `computed` rows around its strips, in addition
+    /// to the requested depths.
     fn inputs(&self, nodes: &[NodeId], computed: Halo, asked: &[Halo]) -> BTreeMap<NodeId, Halo> {
         let mut deeper = BTreeMap::new();
         for (input, own) in nodes.iter().flat_map(|n| &self.reads[n.0]).filter(|(input, _)| !nodes.contains(input)) {
@@ -169,8 +168,8 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         deeper
     }
 
-    /// Other choices to try: of one launch, of one and all before it on which it depends, or of all
-    /// that read one image.
+    /// Other choices to try: for one launch, for a launch with all earlier launches on which it depends, or
+    /// for all launches that read one image.
     fn alternatives(&self, open: &[usize]) -> Vec<(Vec<usize>, bool)> {
         let mut siblings: HashMap<NodeId, Vec<usize>> = HashMap::new();
         for l in open {
@@ -192,7 +191,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         sets.into_iter().flat_map(both).collect()
     }
 
-    /// A launch and those of `open` whose results reach it without a read elsewhere.
+    /// A launch and those launches of `open` whose results reach it without a footprint in between.
     fn upstream(&self, launch: usize, open: &[usize]) -> Vec<usize> {
         let mut found = vec![launch];
         let mut at = 0;
@@ -210,22 +209,22 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         found
     }
 
-    /// Returns `true` if there is a choice for a launch.
+    /// Returns `true` if a launch could either compute rows around its strips or leave them to exchanges.
     fn is_open(&self, launch: usize, demand: &HaloDemand) -> bool {
         let asked = self.demanded(&self.launches[launch], &demand.asked);
         !asked.is_none() && !asked.wrap
     }
 
-    /// Rows that are asked of any node of a launch.
+    /// Rows that readers request of any node of a launch.
     fn demanded(&self, nodes: &[NodeId], asked: &[Halo]) -> Halo {
         nodes.iter().map(|n| asked[n.0]).fold(Halo::NONE, Halo::max)
     }
 
-    /// The demand if these launches compute the rows around their strips that are asked for.
+    /// The demand if these launches compute the requested rows around their strips.
     fn demand(&self, computes: &[bool]) -> HaloDemand {
         let mut demand = HaloDemand::nothing(self.reads.len());
         for id in (0..self.reads.len()).rev() {
-            // All readers of the nodes of a launch that are not in it come after its last node.
+            // All outside readers of the nodes of a launch come after its last node.
             if let Some(l) = self.launch_of[id]
                 && self.launches[l].last() == Some(&NodeId(id))
                 && computes[l]
@@ -243,8 +242,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         demand
     }
 
-    /// Predicted seconds of all rows around strips: of exchanges, and of launches beyond what they
-    /// take for the strips.
+    /// Predicted seconds of all rows around strips: the exchanges, and the additional time of launches.
     fn seconds(&self, demand: &HaloDemand) -> f64 {
         let nodes = (0..self.reads.len()).map(NodeId);
         let exchanged = nodes.filter(|n| !demand.computed[n.0].covers(demand.asked[n.0]));
@@ -268,8 +266,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         })
     }
 
-    /// Returns `true` if rows around the strips of an image are missing, as far as is known before
-    /// any step.
+    /// Returns `true` if rows around the strips of an image are missing, as far as is known before any step.
     fn is_in_strips(&self, node: NodeId, halo: Halo) -> bool {
         match self.draft.initial[node.0].map(|s| s.placement) {
             Some(Placement::Replicated) => false,
@@ -279,7 +276,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         }
     }
 
-    /// Predicted seconds of computing these rows around the strip, on the rank that computes most.
+    /// Predicted seconds to compute these rows around the strip, on the rank that computes most.
     fn computation(&self, launch: usize, halo: Halo) -> f64 {
         if halo.is_none() {
             return 0.0;

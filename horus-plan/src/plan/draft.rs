@@ -1,4 +1,4 @@
-//! A draft of a plan, passed from pass to pass.
+//! A draft of a plan, which goes from pass to pass.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::step::{Action, Band, ComputedRows, PlanStep, Temp};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 
-/// A draft of a plan. Each pass reads the results of the previous ones, and adds its own.
+/// A draft of a plan. Each pass reads the results of earlier passes and adds its own.
 pub(super) struct PlanDraft<'a> {
     pub(super) graph: &'a Graph<Kernel>,
     pub(super) setting: &'a Setting,
@@ -38,7 +38,7 @@ pub(super) struct PlanDraft<'a> {
     pub(super) exchanges: Vec<HaloExchange>,
 }
 
-/// An exchange for a launch.
+/// A halo exchange for a launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HaloExchange {
     /// Index of its step.
@@ -141,9 +141,9 @@ impl<'a> PlanDraft<'a> {
         node.op.is_on_every_rank(node.shape, || node.inputs.iter().all(whole))
     }
 
-    /// Returns `true` if a transfer of `source` goes from device to device: the devices are
-    /// connected, and there is room for the image, for the memory left by the transfer (`bytes`)
-    /// and for its packed messages. If so, the image is on the device and the room has been made.
+    /// Returns `true` if a transfer of `source` goes from device to device: the devices are connected, and
+    /// the image, the memory that the transfer leaves (`bytes`) and its packed messages fit. If so, the image
+    /// is uploaded and the memory is made free.
     pub(super) fn between_devices(&mut self, source: NodeId, reader: NodeId, bytes: usize, sent: Action) -> bool {
         if !self.setting.direct || self.setting.unified || self.naive() {
             return false;
@@ -157,7 +157,7 @@ impl<'a> PlanDraft<'a> {
         true
     }
 
-    /// Bytes of the copies that `id` reads in place of its inputs, on the rank that needs most.
+    /// Bytes of the copies that `id` reads in place of its inputs, on the rank with the largest copies.
     pub(super) fn bytes_fetched(&self, node: NodeId, temp: Temp, rows: ComputedRows) -> usize {
         let (consumer, shape) = (self.graph.node(temp.consumer), self.graph.node(node).shape);
         let partition = &self.setting.partition;
@@ -182,7 +182,7 @@ impl<'a> PlanDraft<'a> {
             let read = node.op.footprint(input, computed, node.shape, shape);
             let rows = |n: isize| match (read.is_empty(), strip.is_empty()) {
                 (true, _) => 0,
-                // There are no rows around a strip without rows.
+                // A strip without rows has no rows around it.
                 (false, true) => usize::MAX,
                 (false, false) => n.max(0).cast_unsigned(),
             };
@@ -191,10 +191,11 @@ impl<'a> PlanDraft<'a> {
         (0..self.ranks()).map(beyond).fold(Halo::NONE, Halo::max)
     }
 
-    /// Returns `true` if a launch finds all that it reads of an input in strips with these valid rows around them.
+    /// Returns `true` if strips with these valid rows around them contain all rows that a launch reads of an
+    /// input.
     pub(super) fn holds(&self, valid: Halo, temp: Temp) -> bool {
-        // Memory with rows beyond the image is none from the first row of the image to the last; without
-        // them it may still have room for them.
+        // Memory with rows beyond the image is not contiguous from the first row of the image to the last.
+        // Memory without them may still have space reserved for them.
         let kernel = &self.graph.node(temp.consumer).op;
         let usual = halo_of_access(kernel.access(temp.input)).is_some() || !valid.wrap;
         usual && !kernel.takes_end_to_end(temp.input) && valid.covers(self.beyond_strips(temp))

@@ -1,4 +1,4 @@
-//! The finished plan.
+//! Finished plans.
 
 use std::collections::HashSet;
 
@@ -19,13 +19,13 @@ pub struct PlanCounts {
     pub uploads: usize,
     /// Copies from device to host.
     pub downloads: usize,
-    /// Kernels launched; a launch in parts counts once.
+    /// Kernels launched. A launch in parts counts once.
     pub launches: usize,
     /// Images scattered from rank 0.
     pub scatters: usize,
     /// Images gathered to rank 0.
     pub gathers: usize,
-    /// Border exchanges.
+    /// Halo exchanges.
     pub exchanges: usize,
     /// Images replicated on every rank.
     pub replications: usize,
@@ -57,7 +57,7 @@ impl PlanCounts {
     }
 }
 
-/// The rows that rank `rank` hands over, of an image of `height` rows in this state.
+/// The rows that rank `rank` delivers of an image of `height` rows in this state.
 pub(super) fn handed_over(setting: &Setting, state: Option<ImageState>, height: usize, rank: usize) -> Window {
     match state.map(|s| s.placement) {
         Some(Placement::Strips(_)) => setting.partition.strip(rank, height),
@@ -66,9 +66,9 @@ pub(super) fn handed_over(setting: &Setting, state: Option<ImageState>, height: 
     }
 }
 
-/// Largest ratio of predicted times at which a plan without joins replaces one that splits them: a
-/// guess. On an H200, two programs over volumes, from arrays to arrays, took 1.09 and 1.26 times as
-/// long with joins split.
+/// A plan without joined kernels replaces one that splits joined kernels if its predicted time is at most
+/// this multiple: a guess. On an H200, two programs over volumes, from arrays to arrays, took 1.09 and 1.26
+/// times as long when joined kernels were split.
 const TORN: f64 = 1.02;
 
 /// A finished plan: ordered steps, identical on every rank.
@@ -92,19 +92,19 @@ pub struct Plan {
     pub parts: BusyTimes,
     /// Set if the inputs and results of every launch are estimated to fit in device memory.
     pub fits: bool,
-    /// The first node that certainly does not fit, and a lower bound of its bytes, inputs included.
+    /// The first node that certainly does not fit, and a lower bound of its bytes with its inputs.
     pub shortfall: Option<(NodeId, usize)>,
 }
 
 impl Plan {
-    /// The rows of a result that rank `rank` hands over on its host: its own strip, or, if the
-    /// result is not in strips, all rows on the first rank.
+    /// The rows of a result that rank `rank` delivers on its host: its own strip if the result is in strips,
+    /// else all rows on the first rank.
     pub fn hands_over(&self, n: NodeId, rank: usize) -> Window {
         handed_over(&self.setting, self.states[n.0], self.graph.node(n).shape.height, rank)
     }
 
-    /// The plan without one step and without the waits for it. Tests use it to show that every step
-    /// is necessary.
+    /// The plan without one step and without the waits for that step. Tests use it to show that every step is
+    /// necessary.
     #[must_use]
     pub fn without(&self, step: usize) -> Plan {
         let mut plan = self.clone();
@@ -121,8 +121,8 @@ impl Plan {
         PlannedLaunches::of(&self.graph, &self.steps)
     }
 
-    /// This plan, or one `without` joined kernels if this plan splits joins because of intervening
-    /// copies or bands and thus repeats shared computation.
+    /// This plan, or the plan `without` joined kernels if this one splits them (because copies or bands come
+    /// in between) and thus repeats shared computation.
     pub fn or_apart<E>(self, without: impl FnOnce() -> Result<Plan, E>) -> Result<Plan, E> {
         let launches = self.launches();
         let together = (0..self.steps.len()).filter_map(|i| launches.at(i)).filter(|l| l.nodes.len() > 1);

@@ -1,5 +1,5 @@
-//! Follows a plan step by step on rank 0: its part of each image, the contents of its device, the
-//! bytes moved by steps.
+//! Follows a plan step by step on rank 0: its part of each image, the contents of its device, and the bytes
+//! that steps move.
 
 use super::finished::Plan;
 use super::movement::{BLOCK, Link, movement, with_room};
@@ -8,7 +8,7 @@ use super::step::{Action, Band, ComputedRows, LaunchPart};
 use crate::ir::graph::NodeId;
 use horus_base::shape::Window;
 
-/// Follows a plan: the rows of each image on rank 0, and the contents of its device's memory.
+/// The rows of each image on rank 0, and the contents of its device's memory, after the steps so far.
 pub(super) struct Follower<'a> {
     plan: &'a Plan,
     rows: Vec<usize>,
@@ -17,18 +17,18 @@ pub(super) struct Follower<'a> {
     on_root: Vec<bool>,
     /// Images that launches use in the host's memory.
     mapped: Vec<bool>,
-    /// Bytes of copies that launches read, with the launch.
+    /// Bytes of temporary copies that launches read, with the launch.
     copies: Vec<(NodeId, usize)>,
     /// Bytes on the device now, and their peak.
     held: usize,
     pub(super) most: usize,
-    /// Messages between ranks are computed.
+    /// Set if messages between ranks are computed.
     sent: bool,
 }
 
 impl<'a> Follower<'a> {
-    /// Starts at the beginning of a plan. Messages between ranks are expensive to compute; they are
-    /// included only if `sent`.
+    /// Starts at the beginning of a plan. Messages between ranks are expensive to compute and are included
+    /// only if `sent`.
     pub(super) fn new(plan: &'a Plan, sent: bool) -> Follower<'a> {
         let mut follower = Follower {
             plan,
@@ -101,7 +101,7 @@ impl<'a> Follower<'a> {
         moved.map(|m| m.traffic(Link::default()).total.bytes)
     }
 
-    /// Executes a step; returns the bytes that it moves, creates or releases.
+    /// Follows a step; returns the bytes that it moves, creates or frees.
     pub(super) fn step(&mut self, action: Action) -> Option<usize> {
         let before = self.on_device_of(action.node());
         let bytes = self.apply_action(action);
@@ -137,7 +137,7 @@ impl<'a> Follower<'a> {
             Action::Send { node, band } => {
                 let rows = match self.plan.setting.has_shared_host() {
                     true => self.plan.hands_over(node, 0).len(),
-                    // Of the gathered image, if there are several ranks.
+                    // The rows of the gathered image if there are several ranks.
                     false => height(node).max(self.rows[node.0]),
                 };
                 let bytes = self.bytes_of(node, band, rows);

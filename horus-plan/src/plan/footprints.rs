@@ -1,4 +1,4 @@
-//! Footprints: scheduling of the rows that a launch reads from other ranks.
+//! Footprints: when the rows that a launch reads from other ranks are fetched.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(super) struct EarlyFootprints {
     pub(super) computed: Vec<NodeId>,
     /// Footprints fetched for later launches; `true` if they travel between devices.
     pub(super) fetched: Vec<(Temp, bool)>,
-    /// A launch that waits for its footprints while others go on.
+    /// A launch that waits for its footprints while other launches run.
     pub(super) pending: Option<PendingLaunch>,
 }
 
@@ -36,9 +36,8 @@ pub(super) struct PendingLaunch {
 }
 
 impl TransferPlanner<'_, '_> {
-    /// Before a filter, sends footprints of computed images whose only reader will need them:
-    /// between devices they travel while the filter runs, whose arithmetic leaves the memory to the
-    /// copies.
+    /// Sends the footprints of computed images to their only reader ahead of a filter: between devices they
+    /// travel while the filter runs, because its arithmetic leaves memory bandwidth for the copies.
     pub(super) fn fetch_ahead(&mut self) {
         for id in std::mem::take(&mut self.early.computed) {
             if let Some((temp, why)) = self.early_footprint(id) {
@@ -48,8 +47,8 @@ impl TransferPlanner<'_, '_> {
         }
     }
 
-    /// The only read of `id`, if it needs footprints that can be sent ahead, and the reason for
-    /// footprints. `None` if memory is short: footprints occupy it while other launches compute.
+    /// The only read of `id`, if it needs footprints that can be sent ahead, and the reason for footprints.
+    /// `None` if memory is short, because footprints occupy memory while other launches compute.
     pub(super) fn early_footprint(&mut self, id: NodeId) -> Option<(Temp, String)> {
         let in_strips = self.draft.states[id.0].is_some_and(|s| matches!(s.placement, Placement::Strips(_)));
         if !self.draft.setting.direct
@@ -61,8 +60,8 @@ impl TransferPlanner<'_, '_> {
         }
         let (elsewhere, also_in_strips) = self.draft.readers(id, id);
         let [temp] = elsewhere[..] else { return None };
-        // A launch that others read beyond its strip may compute more rows than its own; they are
-        // determined then.
+        // A launch whose result is read beyond its strip may compute more rows than its own; these rows are
+        // not yet known.
         let known = self.draft.demand.computed[temp.consumer.0] == Halo::NONE && !self.draft.is_global(temp.consumer);
         if !known || self.is_sent(temp) || !self.is_fetched(temp.consumer, temp.input) {
             return None;
@@ -81,7 +80,7 @@ impl TransferPlanner<'_, '_> {
         let held = self.draft.bytes_fetched(source, temp, rows);
         let sent = Action::Fetch { node: source, temp, rows, direct: true };
         let direct = self.draft.between_devices(source, temp.consumer, held, sent);
-        // The packed messages stay until the launch, too.
+        // The packed messages also stay until the launch.
         let packed = if direct { self.draft.scratch(source, sent) } else { 0 };
         self.draft.hold_temp(held + packed, source, temp.consumer);
         self.draft.step(Action::Fetch { node: source, temp, rows, direct }, why);
@@ -89,7 +88,7 @@ impl TransferPlanner<'_, '_> {
         self.early.computed.retain(|c| *c != source); // already sent
     }
 
-    /// Returns `true` if a footprint was fetched already.
+    /// Returns `true` if a footprint has been fetched.
     pub(super) fn is_sent(&self, temp: Temp) -> bool {
         self.early.fetched.iter().any(|(t, _)| *t == temp)
     }
@@ -130,8 +129,8 @@ impl TransferPlanner<'_, '_> {
         self.free_read_for_the_last_time(id, last);
     }
 
-    /// Returns `true` if node `id` can be computed while footprints travel: it reads neither the
-    /// result of the waiting launch nor anything from other ranks.
+    /// Returns `true` if node `id` can be computed while footprints travel: it reads neither the result of
+    /// the waiting launch nor rows of other ranks.
     pub(super) fn is_independent_of_pending(&self, id: NodeId) -> bool {
         let node = self.draft.graph.node(id);
         let waiting = |n: &NodeId| self.early.pending.as_ref().is_some_and(|p| p.node == *n);

@@ -1,5 +1,5 @@
-//! The forecast of a plan on any number of ranks, without running it: messages between ranks,
-//! launches, copies.
+//! Forecasts of a plan on any number of ranks without running it: messages between ranks, launches and
+//! copies.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Cluster {
     pub on_each_host: usize,
     /// Speed of messages between hosts; `None` for the profiles of the machines.
     pub network: Option<Link>,
-    /// The machines of the ranks, such as [named](Machine::named) ones; `None` for those like the
+    /// The machines of the ranks, such as [named](Machine::named) ones; `None` for machines like the
     /// session's.
     pub machine: Option<Machine>,
 }
@@ -37,9 +37,9 @@ pub struct LaunchForecast {
     pub launches: usize,
     /// Total seconds.
     pub seconds: f64,
-    /// Of these, seconds in memory-bound launches.
+    /// The part spent in memory-bound launches.
     pub memory: f64,
-    /// Seconds in compute-bound launches.
+    /// The part spent in compute-bound launches.
     pub arithmetic: f64,
 }
 
@@ -54,8 +54,8 @@ pub struct CopyForecast {
     pub seconds: f64,
 }
 
-/// The step that limits a plan: the longest of those that follow each other without a pause until
-/// the end.
+/// The step that limits a plan: the longest of the steps that follow each other without a pause until the
+/// end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitingStep {
     /// The step.
@@ -66,13 +66,13 @@ pub struct LimitingStep {
     pub bounded: StepBottleneck,
 }
 
-/// The predicted run of a plan on all ranks: each step takes as long as on the slowest rank, and
-/// queues run concurrently.
+/// The predicted execution of a plan on all ranks: each step takes as long as on the slowest rank, and queues
+/// run concurrently.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     /// Number of ranks of the cluster.
     pub of: usize,
-    /// Number of ranks that compute: the first ones.
+    /// Number of ranks that compute: the first ranks.
     pub ranks: usize,
     /// Ranks on each host.
     pub on_each_host: usize,
@@ -82,19 +82,19 @@ pub struct Forecast {
     pub machine: String,
     /// The steps that communicate, and their messages.
     pub steps: Vec<(String, Traffic)>,
-    /// All steps that communicate; times include the round in which ranks agree on the evaluation.
+    /// All steps that communicate; the time includes the round in which ranks agree on the evaluation.
     pub total: Traffic,
     /// Launches.
     pub computing: LaunchForecast,
     /// Copies between host and device.
     pub copying: CopyForecast,
-    /// Seconds of the round in which all ranks agree on the evaluation, which the end includes.
+    /// Seconds of the round in which all ranks agree on the evaluation; the makespan includes them.
     pub meeting: f64,
     /// Seconds from the beginning to the end.
     pub makespan: f64,
-    /// The step that limits it.
+    /// The step that limits the makespan.
     pub limit: Option<LimitingStep>,
-    /// Seconds of one rank of the same machine that computes all, if it was predicted.
+    /// Seconds of a single rank of the same machine that computes the whole program, if predicted.
     pub single_rank_seconds: Option<f64>,
 }
 
@@ -104,13 +104,13 @@ impl Forecast {
         self.makespan
     }
 
-    /// The share of the ranks' time that one rank would need: 1 is perfect.
+    /// The predicted time of a single rank divided by the total time of all ranks: 1 is perfect.
     pub fn efficiency(&self) -> Option<f64> {
         self.single_rank_seconds.map(|alone| alone / (self.of as f64 * self.makespan))
     }
 }
 
-/// Forecasts `plan` on its ranks, the first of `of`, `on_each_host` of them per host.
+/// Forecasts `plan`, which runs on its ranks, the first ranks of `of`, with `on_each_host` of them per host.
 pub fn forecast(plan: &Plan, machine: &Machine, of: usize, on_each_host: usize) -> Forecast {
     /// Number of ranks whose launches are predicted: the first, the last, and some in between.
     const SAMPLES: usize = 33;
@@ -185,7 +185,7 @@ impl LaunchForecast {
 }
 
 impl CopyForecast {
-    /// Adds the copies of a step; one that communicates may copy rows to the host and back.
+    /// Adds the copies of a step. A step that communicates may copy rows to the host and back.
     fn add(&mut self, cost: StepCost) {
         let StepCost { seconds, traffic, copied, .. } = cost;
         self.copies += copied.iter().filter(|bytes| **bytes > 0).count();

@@ -1,4 +1,4 @@
-//! Halos of the inputs of a launch: those not deep enough are exchanged before it.
+//! Halo exchanges of the inputs of a launch whose halos are too shallow.
 
 use super::demand::{around, halo_of_access};
 use super::draft::HaloExchange;
@@ -16,8 +16,8 @@ pub(super) struct DueHalo {
 }
 
 impl TransferPlanner<'_, '_> {
-    /// The halos to exchange before `id` is computed for its strip and the rows around it that are
-    /// computed rather than exchanged, each to the largest depth that will be requested.
+    /// The halos to exchange before `id` is computed for its strip and for the rows around it that are
+    /// computed rather than exchanged. Each is exchanged to the largest depth that will be requested.
     pub(super) fn borders(&self, id: NodeId) -> Vec<DueHalo> {
         let graph = self.draft.graph;
         let node = graph.node(id);

@@ -1,4 +1,4 @@
-//! The launches of a plan: of one node, or of several that one kernel computes.
+//! The launches of a plan: of one node, or of several nodes that one kernel computes.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::ir::kernel::Kernel;
 /// The nodes and inputs of one launch.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchedNodes<'a> {
-    /// The nodes, of one extent; several for a kernel with several results.
+    /// The nodes, of one shape; several for a kernel with several results.
     pub nodes: &'a [NodeId],
     /// The kernel.
     pub kernel: &'a Kernel,
@@ -25,13 +25,12 @@ impl<'a> LaunchedNodes<'a> {
     }
 }
 
-/// The launches of a plan, found in one pass: each covers the node of its step and those of later
-/// steps computed by the same kernel launch. Such nodes are [joined](Graph::joined) in the graph,
-/// are launched for the same rows, have nothing between them, and read only data that is already in
-/// place.
+/// The launches of a plan, found in one scan: each covers the node of its step and the nodes of later steps
+/// that the same kernel launch computes. Such nodes are [joined](Graph::joined) in the graph and are launched
+/// for the same rows. No step comes between them, and they read only data that is in place.
 #[derive(Clone, Debug)]
 pub struct PlannedLaunches<'a> {
-    /// By step; `None` for a step that launches nothing itself.
+    /// By step; `None` for a step that launches nothing.
     at: Vec<Option<LaunchedNodes<'a>>>,
     /// By step: set if an earlier launch computes its result.
     before: Vec<bool>,
@@ -41,7 +40,7 @@ impl<'a> PlannedLaunches<'a> {
     pub(super) fn of(graph: &'a Graph<Kernel>, steps: &'a [PlanStep]) -> PlannedLaunches<'a> {
         let of_joined = |j: &'a Joined<Kernel>| j.nodes.iter().map(move |n| (*n, j));
         let mut joined: HashMap<NodeId, &Joined<Kernel>> = graph.joined.iter().flat_map(of_joined).collect();
-        // A node that reads copies fetched for it alone is computed separately.
+        // A node that reads copies fetched for it alone is launched separately.
         for n in steps.iter().filter_map(|s| s.action.fetches_for()) {
             if let Some(apart) = joined.get(&n).copied() {
                 for n in &apart.nodes {
@@ -65,7 +64,7 @@ impl<'a> PlannedLaunches<'a> {
         launches
     }
 
-    /// The launch of step `i`; `None` if it is no launch or an earlier launch computes its result.
+    /// The launch of step `i`; `None` if the step is no launch or an earlier launch computes its result.
     pub fn at(&self, i: usize) -> Option<LaunchedNodes<'a>> {
         self.at[i]
     }
@@ -76,8 +75,7 @@ impl<'a> PlannedLaunches<'a> {
     }
 }
 
-/// Returns `true` if these steps begin with launches of all of `nodes`, in order, for the same
-/// rows.
+/// Returns `true` if these steps begin with launches of all of `nodes`, in order, for the same rows.
 fn follow(nodes: &[NodeId], steps: &[PlanStep]) -> bool {
     let Some(Action::Launch { rows, room, part, .. }) = steps.first().map(|s| &s.action) else { return false };
     let same = |(node, step): (&NodeId, &PlanStep)| {

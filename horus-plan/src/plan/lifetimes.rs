@@ -1,4 +1,4 @@
-//! Lifetimes of images: their readers, and images that outlive the plan.
+//! Lifetimes of images: their readers, and which images outlive the plan.
 
 use super::draft::PlanDraft;
 use crate::ir::graph::NodeId;
@@ -9,18 +9,18 @@ use crate::ir::kernel::Kernel;
 pub(super) struct Lifetimes {
     /// The nodes that read it, once per read, in order.
     pub(super) readers: Vec<Vec<NodeId>>,
-    /// The node outlives the plan: a result, or a source that is still referenced.
+    /// Set if the node outlives the plan: a result, or a source that is still referenced.
     pub(super) outlives_plan: Vec<bool>,
 }
 
 impl Lifetimes {
-    /// Returns `true` if a node after `last` reads an image, or it is kept.
+    /// Returns `true` if a node after `last` reads the image, or the image outlives the plan.
     pub(super) fn needed_after(&self, id: NodeId, last: NodeId) -> bool {
         self.outlives_plan[id.0] || self.readers[id.0].last().is_some_and(|reader| *reader > last)
     }
 }
 
-/// The pass.
+/// The pass: finds the lifetimes of all images.
 pub(super) fn find(draft: &mut PlanDraft<'_>) {
     let held = |(id, kernel): (NodeId, &Kernel)| matches!(kernel, Kernel::Source(_)) && !(draft.disposable)(id);
     let mut kept: Vec<bool> = draft.graph.iter().map(|(id, node)| held((id, &node.op))).collect();

@@ -1,10 +1,9 @@
-//! Launches that use the host's memory in place of copies: the strategies Implicit and Hybrid of
-//! the thesis (sections 5.5.1 and 5.6).
+//! Launches that use the host's memory in place of copies: the strategies Implicit and Hybrid of the thesis
+//! (sections 5.5.1 and 5.6).
 //!
-//! An image in the host's page-locked memory is read there, and a result is written to its
-//! requester's memory. That lasts for one plan: between plans such an image is on the host, and
-//! nowhere else. It requires a single rank and one run of launches during which no image is
-//! evicted; anything else is copied.
+//! Launches read an image in the host's page-locked memory, and write a result to the requester's memory. A
+//! mapping lasts for one plan: between plans such an image is only on the host. It requires a single rank and
+//! one run of launches during which no image is evicted. All other images are copied.
 
 use std::ops::Range;
 
@@ -18,10 +17,10 @@ use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Distribution, Kernel};
 use horus_base::shape::Window;
 
-/// The images that are not copied.
+/// The choice of images that are mapped instead of copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MappingChoice {
-    /// Everything is copied: Explicit and Streams.
+    /// All images are copied: Explicit and Streams.
     Copied,
     /// Results are mapped: Hybrid.
     Results,
@@ -30,7 +29,7 @@ pub(super) enum MappingChoice {
 }
 
 impl MappingChoice {
-    /// The ways that a setting allows.
+    /// The choices that a setting allows.
     pub(super) const fn considered(transfer: Transfer) -> &'static [MappingChoice] {
         match transfer {
             Transfer::Auto => &[MappingChoice::Copied, MappingChoice::Both, MappingChoice::Results],
@@ -49,7 +48,7 @@ pub(super) struct MappedImages {
 }
 
 impl MappedImages {
-    /// None.
+    /// No images.
     pub(super) fn none() -> MappedImages {
         MappedImages::default()
     }
@@ -62,7 +61,8 @@ impl MappedImages {
             return MappedImages::none();
         }
         let steps = &draft.steps[run.clone()];
-        // Tiles read most pixels several times, and predictions of that over the bus are the least accurate.
+        // Tiles read most pixels several times; predictions of such reads over the bus are the least
+        // accurate.
         let in_tiles = |n: NodeId| {
             steps.iter().any(|s| match &s.action {
                 Action::Launch { node, .. } if draft.graph.node(*node).inputs.contains(&n) => {
@@ -91,7 +91,7 @@ impl MappedImages {
         MappedImages { sources: sources.collect(), results: results.filter(written).collect() }
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if there are no such images.
     pub(super) fn is_none(&self) -> bool {
         self.sources.is_empty() && self.results.is_empty()
     }
@@ -101,8 +101,7 @@ impl MappedImages {
         self.sources.contains(&n) || self.results.contains(&n)
     }
 
-    /// The steps of a run with those that begin and end the use of the host's memory; freeing an
-    /// image ends its use.
+    /// The steps of a run, with steps that map and unmap images. Freeing an image also unmaps it.
     pub(super) fn around(&self, steps: impl Iterator<Item = PlanStep>, freed: &[NodeId]) -> Vec<PlanStep> {
         let step = |action, why: &str| PlanStep { action, why: why.to_owned(), waits: Vec::new() };
         let mut all = Vec::new();
@@ -119,8 +118,7 @@ impl MappedImages {
     }
 }
 
-/// Returns `true` if an image is in page-locked host memory when the plan begins, and is read from
-/// there once.
+/// Returns `true` if an image is in page-locked host memory when the plan begins, and is read there once.
 fn is_locked(draft: &PlanDraft<'_>, n: NodeId) -> bool {
     let Kernel::Source(value) = &draft.graph.node(n).op else { return false };
     let given = draft.initial[n.0].is_some_and(|s| s.residency == Residency::Host);
@@ -129,7 +127,7 @@ fn is_locked(draft: &PlanDraft<'_>, n: NodeId) -> bool {
 }
 
 impl Action {
-    /// The image whose use of the host's memory a step ends.
+    /// The image that a step unmaps.
     pub const fn unmaps(&self) -> Option<NodeId> {
         match self {
             Action::Unmap(n) => Some(*n),

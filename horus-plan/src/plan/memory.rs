@@ -1,8 +1,8 @@
 //! Device memory: eviction of images when it is full.
 //!
-//! The planner knows the rest of the program, so the image that is read again last (or never)
-//! leaves first; among equals, the one used least recently. An evicted image is copied to the host
-//! if the device's copy is the only one, and returns by an ordinary upload when it is read again.
+//! The planner knows the rest of the program, so it evicts the image that is read again last or never; among
+//! equals, the image used least recently. An evicted image is copied to the host if the device has the only
+//! copy, and an ordinary upload brings it back when it is read again.
 
 use super::draft::PlanDraft;
 use super::state::{Halo, Placement, StateEvent};
@@ -16,9 +16,9 @@ pub(super) struct Ledger {
     /// Bytes and time of last use of each image.
     held: std::collections::BTreeMap<NodeId, (usize, usize)>,
     clock: usize,
-    /// Bytes of the copies that later launches read.
+    /// Bytes of the temporary copies that launches read.
     temps: Vec<(NodeId, usize)>,
-    /// Some launch is estimated to exceed the capacity.
+    /// Set if a launch is estimated to exceed the capacity.
     pub(super) overflown: bool,
     /// The first launch that certainly exceeds the capacity, and its bytes.
     pub(super) shortfall: Option<(NodeId, usize)>,
@@ -42,7 +42,7 @@ impl Ledger {
         self.used
     }
 
-    /// Returns `true` if `bytes` bytes in total fit.
+    /// Returns `true` if a total of `bytes` bytes fits.
     pub(super) fn holds(&self, bytes: usize) -> bool {
         bytes <= self.capacity
     }
@@ -82,7 +82,7 @@ pub(super) fn watch(draft: &mut PlanDraft<'_>) {
 }
 
 impl PlanDraft<'_> {
-    /// Bytes of an image on the rank that holds most of it.
+    /// Bytes of an image on the rank that has the largest part.
     fn bytes(&self, id: NodeId, rows: Option<ComputedRows>) -> usize {
         let node = self.graph.node(id);
         let placement = rows.map_or(self.state(id).placement, ComputedRows::placement);
@@ -98,7 +98,7 @@ impl PlanDraft<'_> {
         height * node.shape.line() * node.shape.planes() * node.dtype.size()
     }
 
-    /// Evicts images until `id` fits. The inputs of `reader` stay.
+    /// Evicts images until `id` fits, but not the inputs of `reader`.
     pub(super) fn evict_for_image(&mut self, id: NodeId, rows: Option<ComputedRows>, reader: NodeId) {
         if self.memory.is_none() {
             return;
@@ -116,8 +116,8 @@ impl PlanDraft<'_> {
         self.check_capacity(id, rows, reader);
     }
 
-    /// Checks if the available inputs of `reader` and `id` exceed the capacity even where strips
-    /// are thinnest, which may be where the device is smallest; without the margins of estimates.
+    /// Checks whether the available inputs of `reader` and `id` exceed the capacity even on the rank with the
+    /// thinnest strips, which may have the smallest device. No margins of estimates are included.
     fn check_capacity(&mut self, id: NodeId, rows: Option<ComputedRows>, reader: NodeId) {
         let Some(ledger) = self.memory.as_ref().filter(|l| l.overflown) else { return };
         let mut needed = self.graph.node(reader).inputs.clone();
@@ -131,7 +131,7 @@ impl PlanDraft<'_> {
         }
     }
 
-    /// Bytes of an image on the rank that holds least of it, without rows around its strip.
+    /// Bytes of an image on the rank that has the smallest part, without rows around its strip.
     fn least_bytes(&self, id: NodeId, rows: Option<ComputedRows>) -> usize {
         let node = self.graph.node(id);
         let partition = &self.setting.partition;
@@ -154,8 +154,8 @@ impl PlanDraft<'_> {
         }
     }
 
-    /// Returns `true` if `bytes` fit beside image `id` after evicting everything that `reader` does
-    /// not read.
+    /// Returns `true` if `bytes` bytes and image `id` fit after all images that `reader` does not read are
+    /// evicted.
     pub(super) fn fits_beside(&self, id: NodeId, bytes: usize, reader: NodeId) -> bool {
         let Some(ledger) = &self.memory else { return true };
         let others = self.graph.node(reader).inputs.iter().filter(|i| **i != id);
@@ -168,7 +168,7 @@ impl PlanDraft<'_> {
         self.memory.as_ref().is_none_or(|l| l.used + bytes <= l.capacity)
     }
 
-    /// Makes room for a copy that launch `reader` reads, which stays until then.
+    /// Reserves memory for a copy that launch `reader` reads. The copy stays until that launch.
     pub(super) fn hold_temp(&mut self, bytes: usize, source: NodeId, reader: NodeId) {
         self.make_room_for(bytes, source, reader);
         if let Some(ledger) = &mut self.memory {
@@ -178,7 +178,7 @@ impl PlanDraft<'_> {
         }
     }
 
-    /// Removes the copies read by launch `reader`.
+    /// Frees the copies that launch `reader` read.
     pub(super) fn drop_temps(&mut self, reader: NodeId) {
         if let Some(ledger) = &mut self.memory {
             let used = &mut ledger.used;
@@ -189,13 +189,13 @@ impl PlanDraft<'_> {
         }
     }
 
-    /// Bytes of an image placed by `rows`, on the rank that holds most of it.
+    /// Bytes of an image placed by `rows`, on the rank that has the largest part.
     pub(super) fn bytes_as(&self, id: NodeId, rows: ComputedRows) -> usize {
         self.bytes(id, Some(rows))
     }
 
-    /// Evicts images until `bytes` fit, on behalf of `id`. The inputs of `reader` stay: they are
-    /// returned.
+    /// Evicts images until `bytes` fit, on behalf of `id`. Returns the inputs of `reader`, which are not
+    /// evicted.
     pub(super) fn make_room_for(&mut self, bytes: usize, id: NodeId, reader: NodeId) -> Vec<NodeId> {
         let mut needed: Vec<NodeId> = self.graph.node(reader).inputs.clone();
         needed.push(reader);
@@ -212,7 +212,7 @@ impl PlanDraft<'_> {
         needed
     }
 
-    /// The image to evict, if `bytes` more do not fit and an image can be evicted.
+    /// The image to evict if `bytes` more do not fit and an image can be evicted.
     fn victim(&self, bytes: usize, needed: &[NodeId]) -> Option<NodeId> {
         let ledger = self.memory.as_ref()?;
         if ledger.used + bytes <= ledger.capacity {

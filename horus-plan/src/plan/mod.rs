@@ -1,29 +1,13 @@
-//! The planner: the sequence of steps in which no operation reads stale data.
+//! The planner: finds the sequence of steps in which no operation reads stale data.
 //!
-//! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise
-//! read data that is missing (lazy parallelization, thesis section 2.3). The planner is a pure
-//! function of graph, states and setting.
+//! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise read missing data (lazy
+//! parallelization, thesis section 2.3). The planner is a pure function of graph, states and setting.
 //!
-//! In the order of use: [`state`] and [`partition`] describe the placement of images, `step` the
-//! elements of a plan, [`movement`] the pixels that a step moves. `passes` is the list of passes
-//! over a `draft` of the plan, [`verify`] replays the result, `text` prints it, [`forecast`]
-//! predicts its messages.
+//! [`state`] and [`partition`] describe the placement of images, `step` the elements of a plan, [`movement`] the pixels
+//! that a step moves. `passes` lists the passes over a `draft` of the plan; [`verify`] replays the result, `text` prints
+//! it, [`forecast`] predicts its messages.
 //!
-//! The state of an image is the product of three machines (`plan/state.rs`): *residency* of each
-//! local buffer (q0..q3 of the thesis, Table 2.1), *placement* (rank 0, replicated, strips of
-//! rows), and *halo validity* (up-to-date rows around the strip). The planner walks the graph in
-//! order and checks each input: is it on the device, is the strip there, is the halo deep enough?
-//! Each "no" adds a step, with the reason that `--explain` prints.
-//!
-//! - A backward pass finds the halo depth that later filters will need. One exchange at the widest
-//!   radius serves a filter bank; rows around strips are computed instead of exchanged where that
-//!   is predicted to be faster, also for a filter over a filter. Rank 0 sends halos with the strips.
-//! - A geometric operation reads a *footprint*. Each rank fetches the pixels that it samples, or
-//!   every rank gets the whole image. The planner predicts both times from messages and copies, for
-//!   all launches that still read the image; `--explain` prints both. From rank 0, an image is
-//!   scattered first where that lets all ranks send.
-//! - `naive` mode transfers around every operation, `lazy` uses the state machines, `fused` adds
-//!   the graph passes.
+//! Design: `docs/design/plan.md` follows a plan through the passes.
 
 mod activity;
 mod bands;

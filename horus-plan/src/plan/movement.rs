@@ -1,17 +1,9 @@
-//! The pixels that move between ranks in each step: pure data, derived from the plan.
+//! The pixels that each step moves between ranks: pure data, derived from the plan.
 //!
-//! Each rank *has* a range of rows and *needs* others. Every rank derives both from the step, so
-//! messages carry only pixels, and the movements of a plan on any number of ranks are known without
-//! running it.
+//! Each rank *has* a range of rows and *requires* others. Every rank derives both from the step, so messages
+//! carry only pixels, and the movements of a plan on any number of ranks are known without running it.
 //!
-//! Every scatter, gather, halo exchange and footprint is one *redistribution*: each rank has rows,
-//! each needs rectangles, both lists follow from the plan, and there is one message per pair of
-//! ranks (`execute/routes.rs`). Pixels that are contiguous in the image are sent and received in
-//! place; others, halos included, are packed. Strips thinner than the halo, ranks without rows and
-//! periodic images (rows beyond the image held as copies) need no special case. The source of a
-//! rotated strip is an oblique band whose bounding rows cover most of the image. A footprint
-//! therefore lists the columns of every 16 rows (`Affine::columns`, in whole vectors), and the
-//! messages have about the area of the strip.
+//! Design: "Redistribution" in `docs/design/plan.md`.
 
 use super::launches::LaunchedNodes;
 use super::partition::Partition;
@@ -23,18 +15,18 @@ use crate::machine::{CACHED, OverBus};
 pub use crate::machine::{Link, LinkLevel, Load};
 use horus_base::shape::Window;
 
-/// Rows per column range in a footprint: a larger value fetches unused pixels, a smaller one makes
-/// more copies.
+/// Rows per column range in a footprint: a larger value fetches more unused pixels, a smaller one makes more
+/// copies.
 pub const BLOCK: usize = 16;
 
 /// Alignment in bytes of the columns of a footprint, so that whole vectors are copied.
 const VECTOR: usize = 16;
 
-/// Pixels that a rank needs: columns `left..right` of image rows `rows`, to be stored from
-/// (possibly virtual) row `at`.
+/// Pixels that a rank requires: columns `left..right` of image rows `rows`, to be stored from (possibly
+/// virtual) row `at` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequiredPixels {
-    /// Target of the first row.
+    /// Destination of the first row.
     pub at: isize,
     /// Rows of the image.
     pub rows: Window,
@@ -62,7 +54,7 @@ impl RequiredPixels {
     }
 }
 
-/// The extent of rows in messages.
+/// The size of rows in messages.
 #[derive(Clone, Copy, Debug)]
 pub struct RowSize {
     /// Pixels of one row of one plane.
@@ -73,18 +65,18 @@ pub struct RowSize {
     pub planes: usize,
 }
 
-/// The pixels moved by one step: the rows available on each rank, and the pixels that each needs.
+/// The pixels that one step moves: the rows available on each rank, and the pixels that each rank requires.
 #[derive(Clone, Debug)]
 pub struct Movement {
-    /// The extent of rows.
+    /// The size of rows.
     pub size: RowSize,
-    /// By rank, in the order of rows; a row on several ranks is listed by one of them.
+    /// By rank, in the order of rows. A row on several ranks is listed by one of them.
     pub have: Vec<Window>,
     /// By rank.
     pub required: Vec<Vec<RequiredPixels>>,
 }
 
-/// The messages of a step, in total and on the ranks that send and receive most.
+/// The messages of a step: in total, and on the ranks that send and receive most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// All ranks together.
@@ -93,7 +85,7 @@ pub struct Traffic {
     pub sent: usize,
     /// Most bytes that one rank receives.
     pub received: usize,
-    /// Predicted seconds, of the rank that is busy longest.
+    /// Predicted seconds on the rank that is busy longest.
     pub time: f64,
     /// All ranks together, by level of links.
     pub levels: [Load; LinkLevel::ALL.len()],
@@ -175,8 +167,8 @@ impl Movement {
     }
 }
 
-/// The rows for which rank `rank` launches `n`: those of `n` that it computes (for a histogram,
-/// those of its input that it counts).
+/// The rows for which rank `rank` launches `n`: the rows of `n` that it computes (for a histogram, the rows
+/// of the input that it counts).
 pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: usize, rows: ComputedRows) -> Window {
     let node = graph.node(n);
     match node.op.distribution() {
@@ -186,7 +178,7 @@ pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: us
     }
 }
 
-/// The rows of one part of a launch: edges are two windows, and any may be empty.
+/// The rows of one part of a launch. Edges are two windows; any window may be empty.
 pub fn windows_of(
     graph: &Graph<Kernel>,
     partition: &Partition,
@@ -208,8 +200,8 @@ pub fn work_of(graph: &Graph<Kernel>, launched: &LaunchedNodes<'_>, rows: Window
     launched.kernel.work(&inputs, extent(launched.nodes[0]), rows)
 }
 
-/// The traffic of a launch for these rows with the host's memory, which holds the `mapped` images.
-/// Repeated reads come in part from a cache.
+/// The traffic of a launch for these rows with the host's memory, where the `mapped` images are. A cache
+/// serves part of the repeated reads.
 pub fn over_bus(
     graph: &Graph<Kernel>,
     launched: &LaunchedNodes<'_>,
@@ -230,15 +222,16 @@ pub fn over_bus(
     bus
 }
 
-/// `strip` with room for a halo around it; beyond the image only for a wrapped halo.
+/// `strip` grown by the halo that memory is reserved for; it extends beyond the image only for a wrapped
+/// halo.
 pub fn with_room(strip: Window, room: Halo, height: usize) -> Window {
     let grown = strip.grown(room.up, room.down);
     if room.wrap { grown } else { grown.intersect(Window::whole(height)).union(strip) }
 }
 
-/// The movement of `action`; `None` for one that involves no other rank, or a sum. `on_root`: only
-/// rank 0 has the image before; `block` is the number of rows that share one range of columns in a
-/// footprint ([`BLOCK`], or more for an estimate).
+/// The movement of `action`; `None` for an action that involves no other rank, and for a sum. `on_root`: only
+/// rank 0 has the image before. `block` is the number of rows that share a range of columns in a footprint
+/// ([`BLOCK`], or more for an estimate).
 pub fn movement(
     graph: &Graph<Kernel>,
     partition: &Partition,
@@ -260,7 +253,7 @@ pub fn movement(
     let (height, width) = (n.shape.height, n.shape.width);
     let strip = |rank| partition.strip(rank, height);
     let needs = |rank: usize| match action {
-        // A rank without rows needs none around them.
+        // A rank without rows needs no rows around them.
         Action::Scatter { .. } if strip(rank).is_empty() => Vec::new(),
         Action::Scatter { halo, .. } => required_pixels(with_room(strip(rank), halo, height), height, width),
         Action::Exchange { halo, .. } | Action::Begin { halo, .. } => {
@@ -293,12 +286,12 @@ pub fn movement(
     })
 }
 
-/// The part of each need that lies in `have`.
+/// The part of each required rectangle that lies in `have`.
 pub fn overlap(needs: &[RequiredPixels], have: Window) -> impl Iterator<Item = RequiredPixels> {
     needs.iter().filter_map(move |n| n.within(have))
 }
 
-/// The rows of a window, those beyond the image taken periodically.
+/// The rows of a window; rows beyond the image are periodic copies.
 pub fn required_pixels(window: Window, height: usize, width: usize) -> Vec<RequiredPixels> {
     let h = height.cast_signed();
     let mut out = Vec::new();
@@ -312,7 +305,7 @@ pub fn required_pixels(window: Window, height: usize, width: usize) -> Vec<Requi
     out
 }
 
-/// The rows of `window` around `strip`: above and below it, without the strip itself.
+/// The rows of `window` above and below `strip`.
 pub fn needs_around(strip: Window, window: Window, height: usize, width: usize) -> Vec<RequiredPixels> {
     if strip.is_empty() {
         return Vec::new();
@@ -322,8 +315,8 @@ pub fn needs_around(strip: Window, window: Window, height: usize, width: usize) 
     out
 }
 
-/// The needs restricted to the columns that are read: `columns` returns them for a block of rows,
-/// `None` for all. Ranges of columns are aligned to `grain`.
+/// The required pixels restricted to the columns that are read. `columns` returns these for a block of rows,
+/// or `None` for all columns. Ranges of columns are aligned to `grain`.
 fn narrowed(
     needs: &[RequiredPixels],
     block: usize,

@@ -1,20 +1,13 @@
-//! Overlap of halo exchanges with computation that does not depend on the awaited rows: of the
-//! interior of the strip, and of other images.
+//! Overlap of halo exchanges with computation that does not depend on the awaited rows: the interior of the
+//! strip, and other images.
 //!
-//! A halo exchange right before a launch can overlap with it (`plan/part.rs`). The exchange is
-//! started and the *interior* computed: the rows of the strip that do not depend on awaited rows.
-//! Then the exchange is completed and the *edges* are computed. Each rank divides its own strip, if
-//! it is at least 8 times as tall as the halo; a thinner strip is computed whole after the
-//! exchange. The messages are the same either way, so ranks need not agree. Overlap applies between
-//! devices where it is predicted to hide more of the exchange than two more launches cost.
-//! `HORUS_OVERLAP=always` (`Setting::overlap`) forces it, also through the host, except for an
-//! image that is on the host only.
+//! Between devices, a long exchange right before a launch becomes *begin*, *interior*, *finish* and *edges*
+//! (`plan/part.rs`), where that is predicted to hide more time than two more launches cost. If all ranks
+//! compute on their hosts, every exchange begins as soon as its strip is complete ([`begin_early`]).
+//! `HORUS_OVERLAP=always` (`Setting::overlap`) forces overlap, also through the host, except for an image
+//! that is only on the host.
 //!
-//! If all ranks compute on their hosts, whose threads are free again once messages are sent, every
-//! exchange is begun as soon as its strip is complete ([`begin_early`]): ranks wait for the messages of
-//! several images at once, and compute others meanwhile. The host of a device with its own memory would have
-//! to wait for the strip instead of issuing more work. Messages are matched in the order in which they are
-//! begun, so this depends on nothing but the machine that all ranks know.
+//! Design: "Overlap" in `docs/design/plan.md`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,8 +18,8 @@ use super::state::Halo;
 use super::step::{Action, ComputedRows, LaunchPart, PlanStep};
 use crate::ir::graph::NodeId;
 
-/// The pass: begins exchanges where some rank can compute rows meanwhile, computes the interior,
-/// finishes them, and computes the edges. Nothing else moves.
+/// The pass: where some rank can compute rows during an exchange, begins the exchange, computes the interior,
+/// finishes the exchange, and computes the edges. No other step moves.
 pub(super) fn divide(draft: &mut PlanDraft<'_>) {
     if draft.exchanges.is_empty() {
         return;
@@ -53,12 +46,12 @@ pub(super) fn divide(draft: &mut PlanDraft<'_>) {
             (action, _) => push(action, step.why),
         }
     }
-    // They refer to steps that have moved.
+    // The exchanges refer to steps that have moved.
     draft.exchanges.clear();
 }
 
-/// The pass: begins exchanges once the last step that writes the image, or reads rows around its strip, is
-/// done, and finishes them at their places.
+/// The pass: begins each exchange after the last step that writes the image or reads rows around its strip,
+/// and finishes it at its original place.
 pub(super) fn begin_early(draft: &mut PlanDraft<'_>) {
     if !draft.setting.machine.is_unified() || draft.naive() {
         return;
@@ -79,7 +72,7 @@ pub(super) fn begin_early(draft: &mut PlanDraft<'_>) {
             draft.used.push(used);
         }
     }
-    // Nothing comes between: one step.
+    // No step comes between begin and finish: they are one step.
     for at in (1..draft.steps.len()).rev() {
         if let (Action::Begin { node, halo, direct }, Action::Finish(n)) =
             (draft.steps[at - 1].action, draft.steps[at].action)
@@ -92,8 +85,9 @@ pub(super) fn begin_early(draft: &mut PlanDraft<'_>) {
     }
 }
 
-/// The place among the steps so far at which an exchange of `node` begins: not within a launch of several
-/// results, after those that begin there already, and at the end if nothing that takes time comes between.
+/// The earliest index among the steps so far at which an exchange of `node` can begin: not within a launch of
+/// several results, and after exchanges that begin there already. It is the end if no step that takes time
+/// comes in between.
 fn earliest(draft: &PlanDraft<'_>, node: NodeId) -> usize {
     let last = draft.steps.iter().rposition(|step| holds_up(draft, step.action, node));
     let mut first = last.map_or(0, |step| step + 1);
@@ -119,8 +113,8 @@ fn within_launch(draft: &PlanDraft<'_>, at: usize) -> bool {
     draft.graph.joined.iter().any(|joined| [a, b].iter().all(|n| joined.nodes.contains(n)))
 }
 
-/// Returns `true` if an exchange of `node` cannot be begun before a step: the step writes the image or
-/// transfers it, or reads rows around its strip.
+/// Returns `true` if an exchange of `node` cannot begin before a step: the step writes or transfers the
+/// image, or reads rows around its strip.
 fn holds_up(draft: &PlanDraft<'_>, step: Action, node: NodeId) -> bool {
     let Action::Launch { node: reader, .. } = step else { return step.node() == node };
     let kernel = draft.graph.node(reader);
@@ -130,7 +124,7 @@ fn holds_up(draft: &PlanDraft<'_>, step: Action, node: NodeId) -> bool {
     reader == node || kernel.inputs.iter().enumerate().any(|(i, input)| *input == node && beyond(i))
 }
 
-/// A launch whose halos are exchanged.
+/// A launch with halo exchanges right before it.
 struct ExchangingLaunch {
     id: NodeId,
     /// The step that launches it.
@@ -139,7 +133,7 @@ struct ExchangingLaunch {
     exchanges: Vec<HaloExchange>,
 }
 
-/// A launch in two parts.
+/// A launch divided into interior and edges.
 struct DividedLaunch {
     /// The step that launches it.
     launch: usize,
@@ -196,11 +190,10 @@ impl ExchangingLaunch {
         }
         let mut packed = 0;
         let begun = all.iter().filter(|(exchange, (node, halo, direct))| {
-            // Rows arrive in place, and between devices packed messages stay until the exchange
-            // ends.
+            // Rows arrive in place. Between devices, packed messages stay until the exchange ends.
             let sent = Action::Exchange { node: *node, halo: *halo, direct: true };
             let bytes = if *direct { draft.scratch(*node, sent) } else { 0 };
-            // Joined launches follow each other: an earlier one may read the rows as well.
+            // Joined launches follow each other: an earlier one may also read the rows.
             let read = draft.steps[exchange.step..self.launch].iter().any(|s| match s.action {
                 Action::Launch { node: before, .. } => draft.graph.node(before).inputs.contains(node),
                 _ => false,
@@ -223,7 +216,7 @@ impl PlanDraft<'_> {
     }
 }
 
-/// Returns `true` if some rank computes rows of `id` at a distance of `reach` from the edges of its
+/// Returns `true` if some rank computes rows of `id` that are further than `reach` from the edges of its
 /// strip.
 fn has_interior(draft: &PlanDraft<'_>, id: NodeId, rows: ComputedRows, reach: Halo) -> bool {
     let (part, partition) = (LaunchPart::Interior(reach), &draft.setting.partition);

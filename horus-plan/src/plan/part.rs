@@ -1,19 +1,19 @@
-//! Launches in two parts: rows independent of other ranks are computed during the halo exchange,
-//! the edges afterwards.
+//! Launches in two parts: rows independent of other ranks are computed during the halo exchange, the edges
+//! afterwards.
 
 use super::partition::Partition;
 use super::state::Halo;
 use super::step::{ComputedRows, LaunchPart};
 use horus_base::shape::Window;
 
-/// Minimum height of a strip computed in parts, as a multiple of the rows that its edges wait for.
-/// In a thinner strip, re-reading the rows around the edges outweighs the wait. A guess: no thinner
-/// strip has been measured.
+/// Minimum height of a strip computed in parts, as a multiple of the rows that its edges wait for. In a
+/// thinner strip, reading the rows around the edges again costs more than the wait. A guess: no thinner strip
+/// has been measured.
 const TALL: usize = 8;
 
 impl LaunchPart {
-    /// The rows that rank `rank` computes now, of a result of `height` rows. Edges are two windows,
-    /// and any may be empty.
+    /// The rows that rank `rank` computes in this part, of a result of `height` rows. Edges are two windows;
+    /// any window may be empty.
     pub fn windows(self, rows: ComputedRows, partition: &Partition, rank: usize, height: usize) -> [Window; 2] {
         let all = rows.window(partition, rank, height);
         let none = Window::new(all.start, all.start);
@@ -35,9 +35,8 @@ impl LaunchPart {
     }
 }
 
-/// The rows of `strip` further than `reach` from its edges, if the strip is tall enough to gain:
-/// surrounding rows are read to the depth of `reach` beyond the computed rows, which are the strip
-/// and `extend`.
+/// The rows of `strip` further than `reach` from its edges, if the strip is tall enough to gain. A launch
+/// that computes the strip and `extend` reads rows to the depth of `reach` beyond these.
 fn interior(strip: Window, height: usize, reach: Halo, extend: Halo) -> Option<Window> {
     let awaited = (reach.up + extend.up).max(reach.down + extend.down);
     let above = reach.wrap || strip.start > 0;

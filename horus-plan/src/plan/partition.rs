@@ -1,13 +1,13 @@
-//! Division of the rows of an image among ranks.
+//! Partition of the rows of an image among ranks.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use horus_base::shape::Window;
 
-/// A division of images into strips of rows, one strip per rank, in rank order.
+/// A partition of images into strips of rows, one strip per rank, in rank order.
 ///
-/// The same weights divide every image, whatever its height. A strip may be empty.
+/// The same weights apply to every image, whatever its height. A strip may be empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     /// Ascending from 0 to 1: rank `r` has the share `bounds[r]..bounds[r + 1]`.
@@ -20,19 +20,19 @@ impl Partition {
         Partition::in_proportion((0..ranks.max(1)).map(|_| 1.0))
     }
 
-    /// Strips in proportion to `weights`, one per rank; a rank of weight 0 gets no rows.
+    /// Strips in proportion to `weights`, one per rank. A rank of weight 0 gets no rows.
     ///
     /// # Errors
-    /// If there is no weight, one is negative or not finite, or all are zero.
+    /// If there is no weight, a weight is negative or not finite, or all are zero.
     pub fn weighted(weights: &[f64]) -> Result<Partition, String> {
         if let Some((rank, w)) = weights.iter().enumerate().find(|(_, w)| !w.is_finite() || **w < 0.0) {
             return Err(format!("the weight of rank {rank} is {w}: weights must be finite, and not negative"));
         }
         let largest = weights.iter().copied().fold(0.0, f64::max);
         if largest <= 0.0 {
-            return Err("all weights are zero: somebody must do the work".into());
+            return Err("all weights are zero; at least one must be positive".into());
         }
-        // Relative to the largest, so that their sum is finite too.
+        // Relative to the largest, so that the sum of weights is finite.
         Ok(Partition::in_proportion(weights.iter().map(|w| w / largest)))
     }
 

@@ -1,12 +1,9 @@
 //! The passes of planning, in one list.
 //!
-//! `plan/passes.rs` lists the passes, all over one draft: lifetimes, demand for halos, memory in
-//! use, transfers and launches, delivery, overlap, early exchanges, bands, waits;
-//! docs/design/plan.md follows one ConvRot plan through them. `verify` also fails if a result is not delivered as wanted, an image does not
-//! end in the planned state, or a copy is redundant. It fails too if any order allowed by queues
-//! and waits lets a step read unwritten rows (`plan/verify/order.rs`). No wait of a plan can be
-//! left out (tests try each). The simulated device delays uploads, over poisoned memory, until they
-//! are waited for.
+//! Each pass changes one draft: lifetimes, demand for halos, memory in use, transfers and launches, delivery,
+//! overlap, early exchanges, bands, waits. Checks run after each pass.
+//!
+//! Design: `docs/design/plan.md` follows one plan of ConvRot through the passes.
 
 use std::fmt;
 
@@ -59,9 +56,9 @@ pub(super) const PASSES: &[PlanPass] = &[
     PlanPass { name: "waits", run: waits::find, stage_after: PlanStage::Ordered },
 ];
 
-/// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the
-/// state of each source node; `disposable` returns `true` for sources that are not needed after
-/// this plan. `dump` receives the name of each pass and the draft after it as text.
+/// Makes a plan that computes the roots of the graph. `wants` has one entry per root. `state` returns the
+/// state of each source node; `disposable` returns `true` for sources that are not needed after this plan.
+/// `dump` receives the name of each pass and the draft after it as text.
 ///
 /// # Errors
 /// [`Error::Pass`] naming the pass that broke an invariant: a defect of Horus.

@@ -1,5 +1,5 @@
-//! Predicted start and end of each step of a plan on rank 0: queues run concurrently, subject to
-//! the waits of the plan.
+//! Predicted start and end of each step of a plan on rank 0. Queues run concurrently, subject to the waits of
+//! the plan.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ impl StepBottleneck {
     }
 }
 
-/// The time of a step, in seconds from the beginning of the plan.
+/// The start and end of a step, in seconds from the beginning of the plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
     /// Start.
@@ -51,13 +51,13 @@ pub struct Timing {
     pub bounded: StepBottleneck,
 }
 
-/// The predicted run of a plan, step by step.
+/// The predicted execution of a plan, step by step.
 #[derive(Clone, Debug)]
 pub struct PlanPrediction<'a> {
     plan: &'a Plan,
     /// Time of each step.
     pub steps: Vec<Timing>,
-    /// Seconds until the last step has ended.
+    /// Seconds until the last step ends.
     pub seconds: f64,
 }
 
@@ -90,7 +90,7 @@ pub fn predict(plan: &Plan) -> PlanPrediction<'_> {
     PlanPrediction { plan, steps, seconds }
 }
 
-/// Seconds that two copies share.
+/// Seconds during which two copies overlap.
 pub(super) fn overlap(a: [f64; 2], b: [f64; 2]) -> f64 {
     (a[1].min(b[1]) - a[0].max(b[0])).max(0.0)
 }
@@ -102,7 +102,7 @@ pub(super) struct PredictedRanks<'a> {
     pub(super) machine: &'a Machine,
     /// The ranks whose launches and copies are predicted.
     pub(super) sampled: &'a [usize],
-    /// Machines whose hierarchy of links messages cross; `None` for the slowest link.
+    /// The machines whose hierarchy of links messages use; `None` for the slowest link.
     pub(super) links: Option<&'a Machine>,
 }
 
@@ -113,7 +113,7 @@ impl PredictedRanks<'_> {
     }
 }
 
-/// The prediction of a step by itself.
+/// The predicted cost of a step by itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepCost {
     pub(super) seconds: f64,
@@ -122,7 +122,7 @@ pub(super) struct StepCost {
     pub(super) traffic: Option<Traffic>,
     /// Bytes copied to the device and to the host.
     pub(super) copied: [usize; 2],
-    /// A launch that stores to the host's memory.
+    /// Set for a launch that stores to the host's memory.
     stores: bool,
 }
 
@@ -135,19 +135,20 @@ impl StepCost {
 pub(super) struct QueueClock<'a> {
     plan: &'a Plan,
     ranks: PredictedRanks<'a>,
-    /// Of rank 0.
+    /// The machine of rank 0.
     profile: &'a MachineProfile,
     /// Time when the host can begin the next step.
     host: f64,
     /// Time when each queue is free.
     free: [f64; 5],
-    /// The last copies to the device, and to the host, without a gap between them: when they begin and end.
+    /// For copies to the device and copies to the host: start and end of the last sequence of copies without
+    /// a gap.
     copies: [[f64; 2]; 2],
     timings: Vec<Timing>,
 }
 
 impl<'a> QueueClock<'a> {
-    /// Times of all steps, and the end of the last; `each` receives every step as it is predicted.
+    /// The times of all steps, and the end of the last. `each` receives every step as it is predicted.
     pub(super) fn run(
         plan: &'a Plan,
         ranks: PredictedRanks<'a>,
@@ -170,7 +171,8 @@ impl<'a> QueueClock<'a> {
         (clock.timings, end)
     }
 
-    /// Times the copies of results that begin when the host has issued everything else, each after it is computed.
+    /// Times the deferred copies of results: they begin when the host has issued all other steps and the
+    /// result is computed.
     fn send_last(&mut self) {
         for i in 0..self.timings.len() {
             if self.is_later(i) {
@@ -183,12 +185,12 @@ impl<'a> QueueClock<'a> {
         }
     }
 
-    /// Returns `true` for the copy of a result that begins when the host has issued everything else.
+    /// Returns `true` for a copy of a result that begins when the host has issued all other steps.
     fn is_later(&self, step: usize) -> bool {
         self.plan.setting.mappable.downloads_last && matches!(self.plan.steps[step].action, Action::Send { .. })
     }
 
-    /// The end of a copy in its queue, as copies in both directions slow each other.
+    /// The end of a copy in its queue. Copies in both directions slow each other down.
     fn copy(&mut self, queue: Queue, [start, end]: [f64; 2]) -> f64 {
         let back = usize::from(queue == Queue::Download);
         let end = end + (self.profile.both_ways - 1.0) * overlap([start, end], self.copies[1 - back]);
@@ -197,7 +199,7 @@ impl<'a> QueueClock<'a> {
         end
     }
 
-    /// The cost of a step by itself. `place` tells if only rank 0 has its image, and if the device
+    /// The cost of a step by itself. `place` says whether only rank 0 has its image, and whether the device
     /// has it.
     fn takes(
         &self,
@@ -217,7 +219,7 @@ impl<'a> QueueClock<'a> {
             Action::Send { .. } => bus([0, bytes], HostSide::Pinned),
             Action::Download(_) => bus([0, bytes], HostSide::Staged),
             Action::Launch { node: id, rows, part, .. } => {
-                // A result of the previous launch takes no time.
+                // A result of an earlier step's launch takes no time.
                 let Some(launched) = launched else { return StepCost::new(0.0, StepBottleneck::Nothing) };
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
                 let costs = self.ranks.sampled.iter().map(|rank| {
@@ -254,7 +256,7 @@ impl<'a> QueueClock<'a> {
         }
     }
 
-    /// A sum on rank 0, sent back to all.
+    /// The cost of a sum on rank 0 that is sent back to all ranks.
     fn sum(&self, n: NodeId) -> StepCost {
         let (node, ranks) = (self.plan.graph.node(n), self.plan.setting.partition.ranks());
         let (bytes, others) = (node.shape.len() * node.dtype.size(), ranks - 1);
@@ -303,7 +305,7 @@ impl<'a> QueueClock<'a> {
         StepCost { traffic: Some(traffic), copied, ..StepCost::new(seconds, StepBottleneck::Network) }
     }
 
-    /// Bytes that hosts copy from messages into place, on the rank that needs most.
+    /// Bytes that hosts copy from messages into place, on the rank that copies most.
     fn copied_into_place(&self, action: Action) -> usize {
         let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
         let rows = match action {
@@ -322,7 +324,7 @@ impl<'a> QueueClock<'a> {
         rows * node.shape.line() * node.shape.planes() * node.dtype.size()
     }
 
-    /// Puts a step into its queue. A launch that stores to the host's memory and uploads take turns.
+    /// Adds a step to its queue. Uploads and a launch that stores to the host's memory take turns.
     fn step(&mut self, i: usize, cost: &StepCost) {
         let StepCost { seconds, bounded, stores, .. } = *cost;
         let step = &self.plan.steps[i];
@@ -352,8 +354,7 @@ impl<'a> QueueClock<'a> {
         if stores {
             self.free[Queue::Upload as usize] = end;
         }
-        // Transfers through the host block its thread, which then issues no other work to the
-        // device.
+        // Transfers through the host block the host's thread, which then issues no other work to the device.
         let by_host = match step.action {
             Action::Unmap(_) | Action::Download(_) | Action::Sum(_) | Action::Collect(_) => true,
             Action::Scatter { direct, .. }

@@ -1,4 +1,4 @@
-//! Queues: the resources that steps occupy, which determine the steps that run concurrently.
+//! Queues: the resources that steps occupy. They determine which steps run concurrently.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use super::step::Action;
 use crate::ir::graph::NodeId;
 
 /// The resource of a step. Steps of one queue run in the order of the plan. [`Queue::Upload`] and
-/// [`Queue::Download`] run concurrently with all others, ordered only by
-/// [waits](super::PlanStep::waits). The other queues run in plan order, because the host issues their
+/// [`Queue::Download`] run concurrently with all others, ordered only by [waits](super::PlanStep::waits). The
+/// other queues run in plan order because the host issues their work in this order.
 /// work in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Queue {
@@ -17,7 +17,7 @@ pub enum Queue {
     Upload,
     /// The device's kernels, and changes of its memory.
     Compute,
-    /// Copies to the host that run in the background.
+    /// Copies to the host in the background.
     Download,
     /// Messages between ranks.
     Network,
@@ -27,8 +27,7 @@ impl Queue {
     /// All queues.
     pub const ALL: [Queue; 5] = [Queue::Host, Queue::Upload, Queue::Compute, Queue::Download, Queue::Network];
 
-    /// Returns `true` if steps of this queue and of `other` are ordered by their places in the
-    /// plan.
+    /// Returns `true` if the order of the plan orders steps of this queue and of `other`.
     pub fn in_order_with(self, other: Queue) -> bool {
         let beside = |queue| matches!(queue, Queue::Upload | Queue::Download);
         self == other || !(beside(self) || beside(other))
@@ -48,7 +47,7 @@ impl fmt::Display for Queue {
 }
 
 impl Action {
-    /// The launch that rows are fetched for.
+    /// The launch for which rows are fetched.
     pub const fn fetches_for(&self) -> Option<NodeId> {
         match self {
             Action::Fetch { temp, .. } => Some(temp.consumer),

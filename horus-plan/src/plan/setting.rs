@@ -8,43 +8,44 @@ use crate::ir::graph::ValueId;
 use crate::machine::Machine;
 pub use horus_base::settings::{Mode, Transfer};
 
-/// The delivery of a computed root.
+/// How a result is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultDelivery {
-    /// None: it stays in place.
+    /// Not delivered: the image stays in place.
     Keep,
     /// The pixels on rank 0's host.
     Root,
     /// The pixels on every rank's host.
     Everyone,
-    /// On a single rank, or on lanes: the pixels for the requester, which blocks until they arrive.
-    /// The host keeps no copy of a device's image. Each lane hands over its strip.
+    /// On a single rank, or on several devices of one process: the pixels go to the requester, which blocks
+    /// until they arrive. The host keeps no copy of an image on a device. Each device delivers its strip.
     Requester,
 }
 
 /// Page-locked host memory that launches may access directly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mappable {
-    /// Images in such memory.
+    /// Source images in such memory.
     pub sources: Vec<ValueId>,
-    /// Such memory is available for a result that is handed over.
+    /// Set if the result is delivered to such memory.
     pub results: bool,
-    /// The host begins to copy results when it has issued everything else: whoever waits for them gives their memory then.
+    /// Set if the host begins to copy results after it has issued all other steps, because the requester
+    /// provides their memory only then.
     pub downloads_last: bool,
 }
 
-/// The setting of a plan.
+/// What a plan is made for.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Division of rows among ranks.
+    /// Partition of rows among ranks.
     pub partition: Partition,
     /// Sharing of host memory.
     pub hosts: Hosts,
-    /// The device computes on host memory.
+    /// Set if the device computes on host memory.
     pub unified: bool,
-    /// The devices of the ranks exchange memory without the host.
+    /// Set if the devices of the ranks exchange memory without the host.
     pub direct: bool,
-    /// Launches overlap with halo exchanges in every case, not only where a gain is predicted.
+    /// Set if launches overlap with halo exchanges in every case, not only where a gain is predicted.
     pub overlap: bool,
     /// Degree of optimisation.
     pub mode: Mode,
@@ -54,13 +55,13 @@ pub struct Setting {
     pub mappable: Mappable,
     /// Bytes that a device with its own memory can hold; `None` if unlimited.
     pub capacity: Option<usize>,
-    /// The machines of all ranks, from which costs are predicted; equal on all ranks, so that plans
-    /// are equal too.
+    /// The machines of all ranks, from which costs are predicted; the same on all ranks, so that plans are
+    /// the same.
     pub machine: Arc<Machine>,
 }
 
 impl Setting {
-    /// Returns `true` if the ranks are several lanes of one process.
+    /// Returns `true` if the ranks are several devices of one process.
     pub fn has_shared_host(&self) -> bool {
         self.hosts == Hosts::Shared && self.partition.ranks() > 1
     }

@@ -1,5 +1,5 @@
-//! Distribution of images to launches: scattered, uploaded in strips, fetched launch by launch or
-//! replicated, by predicted time.
+//! Distribution of images to launches: scattered, uploaded in strips, fetched launch by launch or replicated,
+//! by predicted time.
 
 use super::demand::halo_of_access;
 use super::state::{Halo, Placement, StateEvent};
@@ -9,8 +9,8 @@ use crate::ir::graph::NodeId;
 use crate::machine::HostSide;
 
 impl TransferPlanner<'_, '_> {
-    /// Distributes an image that only rank 0 has, or uploads strips of one that every host has; and
-    /// replicates it if that is cheaper than the footprints of the remaining launches that read it
+    /// Distributes an image that only rank 0 has, or uploads strips of an image that every host has.
+    /// Replicates the image if that is cheaper than the footprints of the remaining launches that read it
     /// outside their strips.
     pub(super) fn spread(&mut self, source: NodeId, reader: NodeId) {
         if self.draft.state(source).placement == Placement::Replicated && !self.upload_strips(source, reader) {
@@ -18,7 +18,7 @@ impl TransferPlanner<'_, '_> {
         }
         let placement = self.draft.state(source).placement;
         if self.reads_within(placement, source, reader) {
-            // Other launches get what they read when they come: this one need not wait for it.
+            // Other launches get the rows that they read at their turn; this launch need not wait for them.
             return;
         }
         let on_root = placement == Placement::Root;
@@ -47,16 +47,16 @@ impl TransferPlanner<'_, '_> {
         }
     }
 
-    /// Returns `true` if a launch finds all that it reads of an image in these strips.
+    /// Returns `true` if these strips contain all rows that a launch reads of an image.
     fn reads_within(&self, placement: Placement, source: NodeId, reader: NodeId) -> bool {
         let Placement::Strips(valid) = placement else { return false };
         let mut own = self.draft.graph.node(reader).inputs.iter().enumerate().filter(|(_, s)| **s == source);
         own.all(|(input, _)| self.draft.holds(valid, Temp { consumer: reader, input }))
     }
 
-    /// Uploads only strips and surrounding rows of an image on every host, if that takes less time
-    /// than the whole image, and than later messages between devices. Returns `true` if it did. The
-    /// host's copy is released then: a later use on the host gathers it.
+    /// Uploads only strips and surrounding rows of an image that every host has, if that takes less time than
+    /// uploading the whole image, and less than later messages between devices. Returns `true` if it did. The
+    /// host copy is then released; a later use on the host gathers the image.
     fn upload_strips(&mut self, source: NodeId, reader: NodeId) -> bool {
         let residency = self.draft.state(source).residency;
         let divisible = self.draft.graph.node(source).shape.height >= self.draft.ranks();
@@ -92,10 +92,10 @@ impl TransferPlanner<'_, '_> {
         true
     }
 
-    /// Rows around the strips that are read of `source` from `reader` on, also by launches that read
-    /// other rows than their own, if they are few.
+    /// Rows around the strips that launches read of `source` from `reader` on; includes launches that read
+    /// other rows than their own, if these are few.
     fn read_around(&self, source: NodeId, reader: NodeId) -> Halo {
-        /// Part of the thinnest strip that counts as few rows: a guess.
+        /// Fraction of the thinnest strip that counts as few rows: a guess.
         const FEW: usize = 8;
         let (partition, height) = (&self.draft.setting.partition, self.draft.graph.node(source).shape.height);
         let thinnest = (0..partition.ranks()).map(|rank| partition.strip(rank, height).len()).min().unwrap_or(0);
@@ -112,8 +112,8 @@ impl TransferPlanner<'_, '_> {
         halos.fold(self.draft.demand.asked[source.0], Halo::max)
     }
 
-    /// Sends each rank its strip. If the image stays in strips, the rows around them that launches
-    /// read are sent, too, unless ranks exchange them in less time afterwards.
+    /// Sends each rank its strip. If the image stays in strips, the rows around them that launches read are
+    /// also sent, unless a later exchange takes less time.
     fn scatter(&mut self, source: NodeId, reader: NodeId, stays: bool) {
         let room = self.draft.demand.asked[source.0];
         let sends = stays && self.draft.scattering(source, room) < self.draft.exchanging(source, room);

@@ -1,15 +1,14 @@
-//! The finite state machines of an image: residency, placement and border validity.
+//! The state machines of an image: residency, placement and halo validity.
 //!
-//! Only this module and the planner know the placement of an image. A state is the same on every
-//! rank: the ranks run one program, so placements differ between ranks only as the state itself
-//! describes.
+//! Only this module and the planner know the placement of an image. A state is the same on every rank: all
+//! ranks run one program, so placements differ between ranks only as the state describes.
 
 use std::fmt;
 
 /// The valid copies of a local buffer (thesis, Table 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Residency {
-    /// q0: nothing valid yet.
+    /// q0: no valid copy yet.
     Nothing,
     /// q1: the host copy, after I/O or communication.
     Host,
@@ -49,7 +48,7 @@ pub struct Halo {
     pub up: usize,
     /// Rows below the strip.
     pub down: usize,
-    /// Rows beyond the image's own edges are held too, as periodic copies.
+    /// Set if rows beyond the image's own edges are also valid, as periodic copies.
     pub wrap: bool,
 }
 
@@ -69,12 +68,12 @@ impl Halo {
             && (self.wrap || !other.wrap || (other.up == 0 && other.down == 0))
     }
 
-    /// The deeper on each side.
+    /// The larger depth on each side.
     pub fn max(self, other: Halo) -> Halo {
         Halo { up: self.up.max(other.up), down: self.down.max(other.down), wrap: self.wrap || other.wrap }
     }
 
-    /// The shallower on each side.
+    /// The smaller depth on each side.
     pub fn min(self, other: Halo) -> Halo {
         Halo { up: self.up.min(other.up), down: self.down.min(other.down), wrap: self.wrap && other.wrap }
     }
@@ -99,9 +98,9 @@ impl fmt::Display for Halo {
 /// Placement of the rows of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Whole on rank 0, nothing elsewhere.
+    /// Whole on rank 0, absent elsewhere.
     Root,
-    /// Whole on every rank (also: on the only rank).
+    /// Whole on every rank (or on the only rank).
     Replicated,
     /// Each rank has its strip, and the `halo` rows around it.
     Strips(Halo),
@@ -121,16 +120,16 @@ impl fmt::Display for Placement {
 /// Sharing of host memory among ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hosts {
-    /// Each rank has its own: processes. Ranks exchange host data in messages.
+    /// Each rank has its own host memory: processes. Ranks exchange host data in messages.
     #[default]
     Separate,
-    /// All share one: the ranks are *lanes*, the devices of one process. An image given by the
-    /// program is on every lane's host at once, and a result that is handed over is assembled there
-    /// from the lanes' parts: no scatter, no gather.
+    /// All ranks share host memory: they are the devices of one process. An image given by the program is on
+    /// the host of every device at once, and a delivered result is assembled there from the strips of the
+    /// devices: no scatter, no gather.
     Shared,
 }
 
-/// The state of an image: the product of the machines.
+/// The state of an image: the product of the state machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ImageState {
     /// Valid copies of the local buffer.
@@ -146,8 +145,9 @@ impl fmt::Display for ImageState {
 }
 
 impl ImageState {
-    /// The state in which a plan for the first `among` ranks finds an image that the first `laid` ranks divide, or each
-    /// have; `None` if it must first be brought to rank 0, or to the host that the ranks share.
+    /// The state in which a plan for the first `among` ranks finds an image that was placed on the first
+    /// `laid` ranks. `None` if the image must first be brought to rank 0, or to the host that the ranks
+    /// share.
     pub fn usable_by(self, among: usize, hosts: Hosts, laid: usize) -> Option<ImageState> {
         match self.placement {
             _ if hosts == Hosts::Shared => (laid == among).then_some(self),
@@ -159,7 +159,7 @@ impl ImageState {
     }
 }
 
-/// Events of an image. Every change of a state is one of these transitions.
+/// Events of an image. Every change of a state is one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateEvent {
     /// A kernel wrote the image.
@@ -168,16 +168,16 @@ pub enum StateEvent {
     Uploaded,
     /// The device copy was copied to the host.
     Downloaded,
-    /// Communication left the host copy in a new placement.
+    /// Communication placed the host copy.
     Placed(Placement),
-    /// Communication between devices, or an upload of strips, left only the device copy, in a new
-    /// placement.
+    /// Communication between devices, or an upload of strips, placed the device copy and left it as the only
+    /// valid one.
     PlacedOnDevice(Placement),
-    /// Communication brought halo rows, to the side on which the image was valid.
+    /// Communication brought halo rows to the side on which the image was valid.
     Exchanged(Halo),
 }
 
-/// The transition rules, for a device with its own memory or one that computes on the host's.
+/// The transition rules, for a device with its own memory or a device that computes on host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transitions {
     /// Host and device memory are the same.
@@ -196,8 +196,8 @@ impl Transitions {
             StateEvent::Placed(placement) => s = ImageState { residency: Residency::Host, placement },
             StateEvent::Exchanged(halo) => {
                 s.placement = Placement::Strips(halo);
-                // Rows arrive on the side that computes next, if it was valid; the other side's
-                // halos are stale.
+                // Rows arrive on the side that computes next, if it was valid. The halos of the other side
+                // are stale.
                 s.residency = if s.residency.device() { Residency::Device } else { Residency::Host };
             }
         }
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(found(Placement::Replicated, 2, 3), Some(Placement::Replicated));
         assert_eq!(found(Placement::Replicated, 3, 2), None);
         assert_eq!((found(strips, 3, 3), found(strips, 2, 3), found(strips, 3, 2)), (Some(strips), None, None));
-        // Devices that share a host hold an image as so many parts.
+        // Devices that share a host divide an image into as many strips as there are devices.
         assert_eq!(of(Placement::Replicated).usable_by(2, Hosts::Shared, 3), None);
     }
 

@@ -1,4 +1,4 @@
-//! The steps of a plan: pure data, the vocabulary of plans.
+//! The steps of a plan: pure data.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::state::{Halo, Placement};
 use crate::ir::graph::NodeId;
 use horus_base::shape::Window;
 
-/// A copy of some rows of an image, made for one input of one launch and dropped after it.
+/// A copy of some rows of an image, made for one input of one launch and dropped after the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Temp {
     /// The launch.
@@ -19,7 +19,7 @@ pub struct Temp {
 /// The rows of a result that a rank computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComputedRows {
-    /// All rows; every rank computes the same.
+    /// All rows: every rank computes the same.
     All,
     /// The rank's strip and these rows around it.
     Strip(Halo),
@@ -43,7 +43,7 @@ impl ComputedRows {
     }
 }
 
-/// A range of rows in time: of the rows that a rank holds or computes, those between two cuts. Cuts
+/// A range of the rows that a rank has or computes, as the unit of waiting: the rows between two cuts. Cuts
 /// count parts of [`Band::PARTS`], so that a band means the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Band {
@@ -103,13 +103,13 @@ pub enum LaunchPart {
     /// All of them.
     #[default]
     Whole,
-    /// Rows of the strip that do not depend on surrounding rows: further from its edges than the
-    /// given depth. The image's own edges count only if the depth is wrapped. A strip too thin to
-    /// gain has no such rows.
+    /// Rows of the strip that do not depend on surrounding rows: rows further from its edges than the given
+    /// depth. The image's own edges count only if the depth is wrapped. A strip that is too thin to gain has
+    /// no such rows.
     Interior(Halo),
     /// The remaining rows.
     Edges(Halo),
-    /// A band: bands of one launch come in the order of rows, and other steps may come in between.
+    /// A band. Bands of one launch come in the order of rows; other steps may come in between.
     Band(Band),
 }
 
@@ -123,7 +123,7 @@ impl LaunchPart {
         }
     }
 
-    /// Returns `true` if the result is complete after it.
+    /// Returns `true` if the result is complete after this part.
     pub const fn ends(self) -> bool {
         match self {
             LaunchPart::Whole | LaunchPart::Edges(_) => true,
@@ -136,16 +136,15 @@ impl LaunchPart {
 /// The action of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Copy a band of the host's buffer to the device. Bands of an image come in the order of rows.
+    /// Copies a band of the host's buffer to the device. Bands of an image come in the order of rows.
     Upload {
         /// The image.
         node: NodeId,
         /// Its rows.
         band: Band,
     },
-    /// Copy a band of this rank's strip and the rows around it to the device, of an image that
-    /// every host has whole. Bands come in the order of rows; after the last, the host's buffer is
-    /// released.
+    /// Copies a band of this rank's strip and the rows around it to the device, of an image that every host has
+    /// whole. Bands come in the order of rows. After the last band, the host's buffer is released.
     UploadStrip {
         /// The image.
         node: NodeId,
@@ -154,15 +153,14 @@ pub enum Action {
         /// The band of all these rows.
         band: Band,
     },
-    /// Let launches of a single rank use the host's page-locked memory in place of the device's:
-    /// read an image there, or write a result there. No copies are made: launches access it over
-    /// the bus.
+    /// Lets launches of a single rank use the host's page-locked memory in place of the device's memory, to
+    /// read an image or to write a result. No copies are made: launches access it over the bus.
     Map(NodeId),
-    /// End that use. A result is on the host when the launches that write it have completed.
+    /// Ends the use of host memory. A result is on the host when the launches that write it have completed.
     Unmap(NodeId),
-    /// Copy the device's buffer to the host.
+    /// Copies the device's buffer to the host.
     Download(NodeId),
-    /// Send each rank its strip of an image that rank 0 has, and rows around it.
+    /// Sends each rank its strip of an image that rank 0 has, and rows around it.
     Scatter {
         /// The image.
         node: NodeId,
@@ -170,17 +168,17 @@ pub enum Action {
         halo: Halo,
         /// Rows reserved around the strip.
         room: Halo,
-        /// From device to device: rank 0 has the image there, and the strips arrive there.
+        /// From device to device: rank 0's device has the image, and the strips arrive on devices.
         direct: bool,
     },
-    /// Give every rank the whole image.
+    /// Sends every rank the whole image.
     Replicate {
         /// The image.
         node: NodeId,
         /// From device to device.
         direct: bool,
     },
-    /// Bring the halo rows up to date, to the given depth.
+    /// Brings the halo rows up to date, to the given depth.
     Exchange {
         /// The image.
         node: NodeId,
@@ -189,8 +187,8 @@ pub enum Action {
         /// From device to device; else through the host, wherever the image is.
         direct: bool,
     },
-    /// Begin an exchange: until it is finished, only the rows of the strip are valid, and nothing
-    /// may write them.
+    /// Begins an exchange. Until it is finished, only the rows of the strip are valid, and no step may write
+    /// them.
     Begin {
         /// The image.
         node: NodeId,
@@ -199,9 +197,9 @@ pub enum Action {
         /// From device to device; else through the host, wherever the image is.
         direct: bool,
     },
-    /// Finish the exchange that was begun.
+    /// Finishes the exchange that was begun.
     Finish(NodeId),
-    /// Bring the rows that one launch reads of one input into a temporary buffer.
+    /// Brings the rows that one launch reads of one input into a temporary buffer.
     Fetch {
         /// The image.
         node: NodeId,
@@ -212,7 +210,7 @@ pub enum Action {
         /// From device to device; else through the host, wherever the image is.
         direct: bool,
     },
-    /// Run a kernel.
+    /// Runs a kernel.
     Launch {
         /// The node to compute.
         node: NodeId,
@@ -223,28 +221,28 @@ pub enum Action {
         /// The part of these rows: the interior comes first, the edges complete the result.
         part: LaunchPart,
     },
-    /// Drop the device's copy, to make room.
+    /// Drops the device's copy to free memory.
     Evict(NodeId),
-    /// Add up the partial results of all ranks.
+    /// Adds up the partial results of all ranks.
     Sum(NodeId),
-    /// Collect an image on rank 0; the strips stay.
+    /// Collects an image on rank 0; the strips stay.
     Gather {
         /// The image.
         node: NodeId,
         /// Rows of every strip. Bands come in the order of rows; through the host there is one.
         band: Band,
-        /// From device to device: the strips are gathered in memory of rank 0's device, apart from
-        /// its own strip, and sent to the host from there. Otherwise they are gathered on rank 0's
-        /// host, as the result.
+        /// From device to device: the strips are gathered in memory of rank 0's device, separate from its own
+        /// strip, and sent to the host from there. Otherwise they are gathered on rank 0's host as the
+        /// result.
         direct: bool,
     },
-    /// Collect the whole image on rank 0, and drop the strips (naive mode).
+    /// Collects the whole image on rank 0, and drops the strips (naive mode).
     Collect(NodeId),
-    /// Hand the host's buffer over, as the result.
+    /// Delivers the host's buffer as the result.
     Deliver(NodeId),
-    /// Send a band of the device's buffer to the requester of the result, which waits for it; no
-    /// copy stays on the host. Bands come in the order of rows. On several ranks, rank 0 sends the
-    /// image gathered on its device, a band of every strip; the others do nothing. On lanes, each
+    /// Sends a band of the device's buffer to the requester, which waits for the result; no copy stays on the
+    /// host. Bands come in the order of rows. On several ranks, rank 0 sends the image gathered on its
+    /// device, a band of every strip; the other ranks do nothing. Of several devices of one process, each
     /// sends its own strip, or the first sends an image that all have.
     Send {
         /// The image.
@@ -252,7 +250,7 @@ pub enum Action {
         /// Its rows.
         band: Band,
     },
-    /// Drop an image that is no longer needed.
+    /// Drops an image that is no longer needed.
     Free(NodeId),
 }
 
@@ -263,7 +261,7 @@ pub struct PlanStep {
     pub action: Action,
     /// The reason.
     pub why: String,
-    /// The earlier steps that it waits for: those of other queues whose results it needs, unless an
-    /// earlier step of its own queue has waited for them.
+    /// The earlier steps for which it waits: steps of other queues whose results it needs, unless an earlier
+    /// step of its own queue has waited for them.
     pub waits: Vec<usize>,
 }

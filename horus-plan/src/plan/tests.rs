@@ -32,7 +32,7 @@ fn column(taps: usize, border: Border) -> Kernel {
     map(LeafOp::Correlate(FilterSource::Input(0), Filter::column(vec![1.0; taps]), border))
 }
 
-/// `%0` is given, `%1` filters it over 3 rows, `%2` copies that, `%3` filters the copy over 9 rows.
+/// `%0` is given, `%1` filters it over 3 rows, `%2` copies `%1`, `%3` filters the copy over 9 rows.
 fn filters() -> Graph<Kernel> {
     let mut g = Graph::default();
     let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);
@@ -48,8 +48,8 @@ fn setting(ranks: usize) -> Setting {
     Setting { direct: true, overlap: true, capacity: Some(1 << 20), ..Setting::of(partition, false) }
 }
 
-/// Applies `look` to the draft of a plan for `filters` after the passes up to the one named `last`,
-/// and then `extra`.
+/// Applies `look` to the draft of a plan for `filters` after the passes up to the one named `last`, and after
+/// `extra`.
 fn after<R>(
     last: &str,
     ranks: usize,
@@ -122,7 +122,7 @@ fn the_pass_that_breaks_a_plan_is_named() {
     assert!(wrong.contains("up to date"), "{wrong}");
 }
 
-/// The demand of `filters` whose last filter has this border, on machines with such messages.
+/// The demand of `filters` with this border for the last filter, on machines with this latency of messages.
 fn demanded(border: Border, mode: Mode, ranks: usize, latency: f64) -> demand::HaloDemand {
     let mut graph = filters();
     graph.nodes[3].op = column(9, border);
@@ -157,7 +157,7 @@ fn rows_around_strips_are_computed_where_an_exchange_takes_longer() {
 
 #[test]
 fn readers_of_one_image_share_its_exchange() {
-    // Two copies of one image, each filtered: none alone is worth a deeper halo of the image.
+    // Two copies of one image, each filtered: neither alone is worth a deeper halo of the image.
     let mut g = Graph::default();
     let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);
     let copies = [push(&mut g, map(LeafOp::Load(0)), &[image]), push(&mut g, map(LeafOp::Load(0)), &[image])];
@@ -253,7 +253,7 @@ fn a_launch_that_reads_its_strip_does_not_wait_for_what_others_read() {
 
 #[test]
 fn results_that_somebody_waits_for_leave_when_everything_else_is_issued() {
-    /// The host takes longer to issue launches than the first bands take to be computed.
+    /// The host takes longer to issue launches than the first bands take to compute.
     const LAUNCH: f64 = 1e-4;
     let mut profile = MachineProfile::of_default(false);
     profile.launch.host = LAUNCH;

@@ -1,4 +1,4 @@
-//! Plans as text, as printed by `--explain`.
+//! Plans as text, as `--explain` prints them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -36,7 +36,7 @@ const LEGEND: [(&str, &str); 18] = [
     ("[...]", "why the step cannot be left out, or the line of the program that asked for it"),
 ];
 
-/// Readable bytes: in millions, or exact if they are few.
+/// Formats bytes: in millions, or exactly if they are few.
 fn size(bytes: usize) -> String {
     match bytes {
         0..1000 => format!("{bytes} bytes"),
@@ -45,14 +45,14 @@ fn size(bytes: usize) -> String {
     }
 }
 
-/// The launch of several nodes that step `i` belongs to, and `true` if the step is its first.
+/// The launch of several nodes to which step `i` belongs, and `true` if the step is its first.
 fn together<'a>(launches: &PlannedLaunches<'a>, i: usize) -> Option<(bool, LaunchedNodes<'a>)> {
     let first = (0..=i).rev().find(|i| !launches.computes_before(*i))?;
     Some((first == i, launches.at(first).filter(|l| l.nodes.len() > 1)?))
 }
 
 impl Plan {
-    /// The notation of the plan's display: each word, and its meaning.
+    /// The notation of a printed plan: each word, and its meaning.
     pub fn notation(&self) -> Vec<(&'static str, String)> {
         let launches = self.launches();
         let words = self.steps.iter().enumerate().map(|(i, step)| {
@@ -74,15 +74,15 @@ impl Plan {
         all
     }
 
-    /// The text of one action, as in the plan's display.
+    /// The text of one action, as in a printed plan.
     pub fn describe(&self, action: &Action) -> String {
         let joins = !self.graph.joined.is_empty() && matches!(action, Action::Launch { .. });
         let at = joins.then(|| self.steps.iter().position(|s| s.action == *action)).flatten();
         self.describe_action(action, at.and_then(|i| together(&self.launches(), i)))
     }
 
-    /// The text of an action. For a launch of several nodes, it names all of them, and the flag
-    /// marks the first step.
+    /// The text of an action. For a launch of several nodes, it names all of them; the flag marks the first
+    /// step.
     fn describe_action(&self, action: &Action, together: Option<(bool, LaunchedNodes<'_>)>) -> String {
         let what = |id: NodeId| {
             let n = self.graph.node(id);

@@ -1,9 +1,9 @@
 //! Transfers and launches: walks the graph in order and brings each input into place.
 //!
-//! One pass rather than one each for placement, halos, footprints and memory: an eviction from a
-//! full device changes the place of an image, and so the direction of its next transfer. The parts
-//! differ by subject: `spread` and `cost` choose the transfer of an image to its readers, `halos`
-//! and `footprints` the rows read of others' strips, `memory` the evictions.
+//! This is one pass, rather than one each for placement, halos, footprints and memory, because an eviction
+//! from a full device changes the place of an image and so the direction of its next transfer. The parts have
+//! files by subject: `spread` and `cost` choose the transfer of an image to its readers, `halos` and
+//! `footprints` the rows read of other ranks' strips, `memory` the evictions.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::step::{Action, ComputedRows, LaunchPart, Temp};
 use crate::ir::graph::{Graph, Joined, NodeId};
 use crate::ir::kernel::{AllReduce, Kernel};
 
-/// The pass: the launches of all nodes, in order, and the transfers without which one would read
+/// The pass: adds the launches of all nodes, in order, and the transfers without which a launch would read
 /// missing data.
 pub(super) fn walk(draft: &mut PlanDraft<'_>) {
     let graph = draft.graph;
@@ -29,12 +29,12 @@ pub(super) fn walk(draft: &mut PlanDraft<'_>) {
         let (group, alone) = (groups.of_node(id), [id]);
         let nodes = match group {
             Some(g) if g.nodes[0] == id => &g.nodes[..],
-            Some(g) if walk.is_brought(g) => &[], // nothing comes between them
+            Some(g) if walk.is_brought(g) => &[], // no step comes between them
             _ => &alone[..],
         };
         if !nodes.is_empty() {
             if last_filter.is_none_or(|last| id >= last) {
-                walk.fetch_ahead(); // no filter is left to wait for
+                walk.fetch_ahead(); // no filter follows
             }
             if walk.early.pending.is_some() && !nodes.iter().all(|n| walk.is_independent_of_pending(*n)) {
                 walk.launch_pending(id);
@@ -53,24 +53,25 @@ pub(super) fn walk(draft: &mut PlanDraft<'_>) {
             Some(nodes) if nodes.last() == Some(&id) => {
                 nodes.iter().for_each(|n| walk.free_read_for_the_last_time(*n, id));
             }
-            Some(_) => {} // nothing comes between them
+            Some(_) => {} // no step comes between them
         }
     }
     walk.launch_pending(NodeId(graph.nodes.len()));
 }
 
-/// The walk.
+/// The state of the walk over the graph.
 pub(super) struct TransferPlanner<'d, 'a> {
     pub(super) draft: &'d mut PlanDraft<'a>,
     pub(super) costs: Costs,
     pub(super) early: EarlyFootprints,
     /// For each node, the reason for fetching its footprints.
     pub(super) fetched_because: Vec<String>,
-    /// For the first of nodes that are computed together: the inputs of all of them are in place.
+    /// By first node of a group that is computed together: `true` if the inputs of all its nodes are in
+    /// place.
     brought: HashMap<NodeId, bool>,
 }
 
-/// The groups of nodes computed together, by node.
+/// The groups of nodes that are computed together, by node.
 struct JoinedByNode<'a>(HashMap<NodeId, &'a Joined<Kernel>>);
 
 impl<'a> JoinedByNode<'a> {
@@ -84,10 +85,9 @@ impl<'a> JoinedByNode<'a> {
 }
 
 impl TransferPlanner<'_, '_> {
-    /// Returns `true` if the inputs of all nodes of a group are in place before the first is
-    /// computed, so that their launches follow each other. The first node brings them there, if
-    /// there is room for all of them and for the results, and no node reads rows fetched for it
-    /// alone.
+    /// Returns `true` if the inputs of all nodes of a group are in place before the first is computed, so
+    /// that their launches follow each other. The first node brings them into place, if all inputs and
+    /// results fit in memory and no node reads rows fetched for it alone.
     fn brings(&mut self, group: &Joined<Kernel>, id: NodeId) -> bool {
         let first = group.nodes[0];
         if id != first {
@@ -144,7 +144,7 @@ impl TransferPlanner<'_, '_> {
         }
     }
 
-    /// Ends an operation of naive mode: the result is on rank 0's host, and the device is empty.
+    /// Ends an operation in naive mode: the result is on rank 0's host, and the device is empty.
     fn return_to_host(&mut self, id: NodeId) {
         self.draft.bring_to_host(id, "naive mode downloads every result");
         let placement = self.draft.state(id).placement;
@@ -170,7 +170,7 @@ impl TransferPlanner<'_, '_> {
         let node = self.draft.graph.node(id);
         for (input, source) in node.inputs.iter().enumerate() {
             if halo_of_access(node.op.access(input)).is_none() {
-                self.early.computed.retain(|c| c != source); // nobody waits for its footprints any more
+                self.early.computed.retain(|c| c != source); // no launch waits for its footprints now
             }
         }
         self.draft.drop_temps(id);
@@ -190,7 +190,7 @@ impl TransferPlanner<'_, '_> {
         self.all_reduce(id);
     }
 
-    /// Combines the partial results of all ranks, where a launch yields one.
+    /// Combines the partial results of all ranks, if a launch computes partial results.
     fn all_reduce(&mut self, id: NodeId) {
         match self.draft.graph.node(id).op.all_reduce() {
             Some(AllReduce::Sum) => {
@@ -248,8 +248,8 @@ impl TransferPlanner<'_, '_> {
         halo_of_access(node.op.access(input)).is_none() && !held()
     }
 
-    /// Drops the inputs of `id` (and `id` itself, if it has no readers) that no node after `last`
-    /// reads and that are not wanted.
+    /// Frees the inputs of `id` (and `id` itself, if it has no readers) that no node after `last` reads and
+    /// that do not outlive the plan.
     pub(super) fn free_read_for_the_last_time(&mut self, id: NodeId, last: NodeId) {
         let mut done: Vec<NodeId> = self.draft.graph.node(id).inputs.clone();
         done.push(id);

@@ -1,16 +1,13 @@
-//! Plan verification: every step finds the data that it reads, on every rank.
+//! Plan verification: every step finds the data that it reads, on every rank. A plan that would read a stale
+//! row, or not deliver a requested result, never runs.
 //!
-//! Verifier and planner share the steps and the facts of operations: rows read and distribution,
-//! which a test holds against the definitions (`horus_testing::reference::reads`). The verifier
-//! tracks valid rows of each copy, rank by rank, whereas the planner reasons in states common to
-//! all ranks. At the end every requested result has been delivered and every image is where the
-//! plan says (`ends`). Waits are checked too: every order permitted by queues and waits yields the
-//! same rows (`order`).
+//! Verifier and planner share the steps and the facts of operations (rows read, distribution), which a test
+//! compares with the definitions (`horus_testing::reference::reads`). The verifier tracks the valid rows of
+//! each copy, rank by rank, while the planner uses states common to all ranks. At the end it checks
+//! deliveries and final states (`ends`). Every order that queues and waits allow must yield the same rows
+//! (`order`).
 //!
-//! A plan that would read a stale row, or not deliver a requested result, never runs.
-//! `Session::forecast` plans for any number of ranks and adds up `plan/movement.rs` step by step:
-//! the numbers that the ranks then send (a test compares them). `plan/work.rs` estimates the work
-//! of a program, to choose a device for it.
+//! Design: "Verify" in `docs/design/plan.md`.
 
 mod bands;
 mod ends;
@@ -38,8 +35,8 @@ struct ValidCopies {
 /// Checks every step of `plan`.
 ///
 /// # Errors
-/// [`Error::Plan`] naming the first step that reads missing data or makes a redundant copy, or what
-/// is missing at the end.
+/// [`Error::Plan`] naming the first step that reads missing data or makes a redundant copy, or what is
+/// missing at the end.
 pub fn verify(plan: &Plan) -> Result<()> {
     let launches = plan.launches();
     for rank in 0..plan.setting.partition.ranks() {
@@ -67,17 +64,17 @@ struct PlanCheck<'a> {
     plan: &'a Plan,
     rank: usize,
     images: Vec<ValidCopies>,
-    /// Images only on rank 0; other ranks have nothing to send.
+    /// Images only on rank 0; other ranks have no rows to send.
     on_root: Vec<bool>,
-    /// Images whose memory may have room for rows beyond the image, valid or not. Given strips may
-    /// have it from an earlier plan.
+    /// Images whose memory may have space for rows beyond the image, valid or not. Strips from an earlier
+    /// plan may have it.
     beyond: Vec<bool>,
     temps: HashMap<Temp, Window>,
     /// Pending exchanges: the rows valid after each.
     arriving: HashMap<NodeId, Window>,
-    /// Images with only the interior computed, and its distance from the edges.
+    /// Images with only the interior computed, and the distance of the interior from the edges.
     begun: HashMap<NodeId, (ComputedRows, Halo)>,
-    /// Images with this rank's partial result only, valid nowhere until all ranks have summed.
+    /// Images with only this rank's partial result, valid nowhere until the sum over all ranks.
     partial: Vec<bool>,
     /// Images uploaded, computed or sent in part: the end of the last band.
     uploaded: HashMap<NodeId, u8>,
@@ -160,7 +157,7 @@ impl<'a> PlanCheck<'a> {
         self.images[n.0].device.ok_or_else(|| format!("the device copy of {n} is stale"))
     }
 
-    /// The copy read by a transfer between ranks.
+    /// The copy that a transfer between ranks reads.
     fn side(&self, n: NodeId, direct: bool) -> Result<Window, String> {
         if direct && !self.plan.setting.direct {
             return Err("the devices of the ranks are not connected".into());
@@ -168,12 +165,12 @@ impl<'a> PlanCheck<'a> {
         if direct { self.device(n) } else { self.host(n) }
     }
 
-    /// Records that a transfer between ranks leaves one copy.
+    /// Records that a transfer between ranks leaves one valid copy.
     fn arrives(&mut self, n: NodeId, direct: bool, rows: Window) {
         self.set(n, (!direct).then_some(rows), direct.then_some(rows));
     }
 
-    /// The rows that this rank must hold for a transfer of the whole image.
+    /// The rows that this rank must have for a transfer of the whole image.
     fn must_give(&self, n: NodeId) -> Window {
         match (self.on_root[n.0], self.rank) {
             (true, 0) => Window::whole(self.height(n)),
@@ -192,8 +189,8 @@ impl<'a> PlanCheck<'a> {
         if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, must give {need}")) }
     }
 
-    /// The image that `action` modifies or removes as a whole, which is forbidden during an
-    /// exchange of its halos.
+    /// The image that `action` modifies or removes as a whole, which is forbidden during an exchange of its
+    /// halos.
     fn disturbs(action: Action) -> Option<NodeId> {
         match action {
             Action::Download(n)
@@ -319,7 +316,7 @@ impl<'a> PlanCheck<'a> {
         Ok(())
     }
 
-    /// Records whether the memory of an image has room for rows beyond it after a step.
+    /// Records whether the memory of an image has space for rows beyond it after a step.
     fn notes_room(&mut self, action: Action) {
         let (node, room) = match action {
             Action::Scatter { node, halo, room, .. } => (node, halo.wrap || room.wrap),
@@ -329,7 +326,7 @@ impl<'a> PlanCheck<'a> {
                 ComputedRows::All => (node, false),
                 ComputedRows::Strip(extend) => (node, room.wrap || extend.wrap),
             },
-            // Memory grows, and never shrinks.
+            // Memory grows and never shrinks.
             Action::Exchange { node, halo, .. } | Action::Begin { node, halo, .. } => {
                 (node, self.beyond[node.0] || halo.wrap)
             }
@@ -400,7 +397,7 @@ impl<'a> PlanCheck<'a> {
         Ok(())
     }
 
-    /// The rows that a launch computes (for counts and sums over all rows, the rows that it reads).
+    /// The rows that a launch computes; for counts and sums over all rows, the rows that it reads.
     fn rows(&self, n: NodeId, rows: ComputedRows) -> Window {
         let node = self.plan.graph.node(n);
         match node.op.distribution() {
@@ -433,7 +430,7 @@ impl<'a> PlanCheck<'a> {
         if beyond && node.op.takes_end_to_end(input) {
             return Err(format!("takes the memory of {source} from end to end, which has rows beyond the image"));
         }
-        // Devices read rows beyond the image where memory has room for them.
+        // Devices read rows beyond the image where memory has space for them.
         let read = match node.op.access(input) {
             Access::Rows { reach, wrap: true } if beyond => rows.grown(reach.up, reach.down),
             _ => footprint,

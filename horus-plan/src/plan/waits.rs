@@ -1,8 +1,8 @@
 //! Waits: dependencies of steps on other queues.
 //!
-//! A launch waits for the uploads of the rows that it reads, a result sent to the host for the
-//! launches that compute it. One wait for the last of them suffices, because a queue works in
-//! order; and a step need not repeat a wait of an earlier step of its own queue.
+//! A launch waits for the uploads of the rows that it reads; a result sent to the host waits for the launches
+//! that compute it. One wait for the last such step suffices because a queue works in order. A step need not
+//! repeat a wait of an earlier step of its own queue.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(super) fn find(draft: &mut PlanDraft<'_>) {
     draft.steps.iter_mut().zip(found).for_each(|(step, waits)| step.waits = waits);
 }
 
-/// The waits of each step. A launch of several nodes waits, at its first step, for what all of them read.
+/// The waits of each step. The first step of a launch of several nodes waits for the inputs of all of them.
 pub(super) fn of(draft: &PlanDraft<'_>) -> Vec<Vec<usize>> {
     let mut waits = Waits { draft, writers: HashMap::new(), seen: HashMap::new() };
     let mut found: Vec<Vec<usize>> = (0..draft.steps.len()).map(|step| waits.of(step)).collect();
@@ -43,8 +43,8 @@ pub(super) fn of(draft: &PlanDraft<'_>) -> Vec<Vec<usize>> {
 /// Rows of an image on each rank.
 type Windows = Vec<Window>;
 
-/// A copy on a device: of a rank's part of an image, or of the parts gathered by rank 0, whose rows
-/// are given in parts of every strip.
+/// A copy on a device: of a rank's part of an image, or of the parts gathered by rank 0, whose rows are given
+/// in parts of every strip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum DeviceCopy {
     Own(NodeId),
@@ -60,11 +60,11 @@ struct Waits<'d, 'a> {
     draft: &'d PlanDraft<'a>,
     /// The steps that wrote rows of the device's copies.
     writers: HashMap<DeviceCopy, Vec<(usize, Windows)>>,
-    /// The last step of one queue that another queue has waited for.
+    /// The last step of one queue for which another queue has waited.
     seen: HashMap<(QueueGroup, QueueGroup), usize>,
 }
 
-/// The queues that are in order among themselves.
+/// Queues whose steps are ordered among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum QueueGroup {
     Up,
@@ -85,7 +85,7 @@ impl Waits<'_, '_> {
         group(self.draft.steps[step].action.queue())
     }
 
-    /// The waits of step `step`; records its writes.
+    /// The waits of step `step`; also records the writes of the step.
     fn of(&mut self, step: usize) -> Vec<usize> {
         let action = self.draft.steps[step].action;
         let mut needed: HashMap<QueueGroup, usize> = HashMap::new();
@@ -120,7 +120,7 @@ impl Waits<'_, '_> {
         (0..self.draft.ranks()).map(rows).collect()
     }
 
-    /// All possible rows of an image: rows beyond its edges included, and one even for an empty
+    /// All possible rows of an image, including rows beyond its edges; at least one row, even for an empty
     /// image.
     fn all(&self, n: NodeId) -> Windows {
         let height = self.height(n).max(1).cast_signed();
@@ -197,7 +197,7 @@ impl Waits<'_, '_> {
             Action::Launch { node, rows, part, .. } => {
                 let all =
                     |rank| self.computed(node, rows, part, rank).into_iter().fold(Window::new(0, 0), Window::union);
-                // The edges complete a result, even if they are empty.
+                // The edges complete a result even if they are empty.
                 let whole = self.draft.graph.node(node).op.goes_over_input() || matches!(part, LaunchPart::Edges(_));
                 let written = if whole { self.all(node) } else { self.everywhere(all) };
                 (DeviceCopy::Own(node), written, part.begins())
@@ -208,7 +208,7 @@ impl Waits<'_, '_> {
                 let all = band.is_whole() || self.height(node) == 0;
                 (DeviceCopy::Own(node), if all { self.all(node) } else { self.everywhere(rows) }, band.begins())
             }
-            // These are in order with all reads of a device's copy, except downloads.
+            // These steps are in order with all reads of a device's copy, except downloads.
             Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
@@ -234,7 +234,7 @@ impl Waits<'_, '_> {
         writers.push((step, written));
     }
 
-    /// The rows of a band on each rank, of an image that each uploads as far as its host has it.
+    /// The rows of a band on each rank, of an image that each rank uploads as far as its host has it.
     fn uploaded(&self, node: NodeId, band: Band) -> Windows {
         if band.is_whole() || self.height(node) == 0 {
             self.all(node)

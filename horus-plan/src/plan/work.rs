@@ -1,10 +1,10 @@
-//! The amount of work of a program: enough to choose a device before one is opened.
+//! The amount of work of a program: an estimate for choosing a device before one is opened.
 
 use crate::ir::graph::{Graph, Node, Op};
 use crate::ir::kernel::{Distribution, Family};
 use crate::machine::{HostSide, MachineProfile};
 
-/// The work of a recorded program: an estimate that ignores fusion, borders and memory.
+/// The work of a recorded program, ignoring fusion, borders and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProgramWork {
     /// Number of operations.
@@ -36,7 +36,7 @@ impl ProgramWork {
         work
     }
 
-    /// The same work `n` times.
+    /// The same work, `n` times.
     #[must_use]
     pub fn times(self, n: usize) -> ProgramWork {
         let f = n as f64;
@@ -50,8 +50,8 @@ impl ProgramWork {
 }
 
 impl ProgramWork {
-    /// Approximate seconds of one of `ranks` ranks with such a machine, accurate enough to choose
-    /// between seconds and milliseconds.
+    /// Approximate seconds on one of `ranks` ranks of such a machine, accurate enough to tell seconds from
+    /// milliseconds.
     pub fn seconds(&self, machine: &MachineProfile, ranks: usize) -> f64 {
         /// Bytes of two pixels read and one written.
         const PIXEL: f64 = 12.0;
@@ -65,7 +65,7 @@ impl ProgramWork {
     }
 }
 
-/// Steps of filtering of a node, and values by which other work moves memory.
+/// The filtering cost of a node, and the number of values by which its other work moves memory.
 fn cost(graph: &Graph<Op>, node: &Node<Op>) -> (f64, f64) {
     let values = node.shape.len() as f64;
     let read = node.inputs.first().map_or(0.0, |i| graph.node(*i).shape.len() as f64);

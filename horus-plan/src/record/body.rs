@@ -1,5 +1,5 @@
-//! The body of a loop: the effect of one step on the state, recorded once, unrolled to any number
-//! of steps.
+//! The body of a loop: the effect of one iteration on the state, recorded once and unrolled to any number of
+//! iterations.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,22 @@ use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
 use crate::ops::geometric::Interpolation;
 
-/// One step of a loop. The state is a list of images; other inputs of the step are constant.
+/// One iteration of a loop. The state is a list of images; other inputs of the iteration are constant.
 #[derive(Debug)]
 pub struct LoopBody {
     graph: Graph<Op>,
-    /// Nodes that differ from step to step.
+    /// Nodes that differ between iterations.
     depends: Vec<bool>,
-    /// The node that stands for each image of the state; `None` if the step does not read it.
+    /// The placeholder node of each image of the state; `None` if the iteration does not read it.
     before: Vec<Option<NodeId>>,
     /// The node that computes the next value of each image of the state.
     after: Vec<NodeId>,
-    /// Measured values of a step.
+    /// Measured values of an iteration.
     measured: Vec<NodeId>,
 }
 
-/// Returns `true` for an operation so cheap that its result is recomputed in each step rather than
-/// stored and read.
+/// Returns `true` for an operation so cheap that each iteration recomputes its result instead of reading a
+/// stored one.
 fn is_cheap(op: &Op) -> bool {
     match op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) => true,
@@ -34,9 +34,8 @@ fn is_cheap(op: &Op) -> bool {
 }
 
 impl LoopBody {
-    /// The records that a step reads, that do not depend on the state, and that are computed once,
-    /// before the loop: those recorded `before` it, and those of more than a few pixel operations
-    /// on such.
+    /// The records that an iteration reads and that do not depend on the state, to be computed once before
+    /// the loop: those recorded `before` it, and those of more than a few pixel operations on such records.
     pub fn invariants(extract: &Extract, placeholders: &[RecordId], before: RecordId) -> Vec<RecordId> {
         let Extract { graph, records } = extract;
         let depends = depending(graph, records, placeholders);
@@ -61,11 +60,11 @@ impl LoopBody {
         out
     }
 
-    /// The step extracted for `targets` targets: the next image for each of the `placeholders`, and
-    /// the measured values.
+    /// The iteration extracted for `targets` targets: the next image for each of the `placeholders`, and the
+    /// measured values.
     pub fn of(extract: Extract, targets: usize, placeholders: &[RecordId]) -> LoopBody {
         let Extract { mut graph, records } = extract;
-        // Values kept on the way are not results of a step.
+        // Intermediate values that the extract stores are not results of an iteration.
         graph.roots.truncate(targets);
         let depends = depending(&graph, &records, placeholders);
         let before = placeholders.iter().map(|p| records.iter().position(|r| r == p).map(NodeId)).collect();
@@ -73,17 +72,17 @@ impl LoopBody {
         LoopBody { before, after: after.to_vec(), measured: measured.to_vec(), depends, graph }
     }
 
-    /// Number of operations of a step.
+    /// Number of operations of an iteration.
     pub fn operations(&self) -> usize {
         let orders = |op: &Op| matches!(op, Op::Whole(Whole::Deinterleave(_) | Whole::Interleave(_)));
         self.graph.nodes.iter().filter(|node| !orders(&node.op)).count()
     }
 
-    /// `steps` steps from a state of these values. The roots are the state after the last step,
-    /// followed by its measured values if `measured`.
+    /// The graph of `steps` iterations from a state of these values. The roots are the state after the last
+    /// iteration, followed by its measured values if `measured`.
     pub fn unrolled(&self, state: &[ValueId], steps: usize, measured: bool) -> Graph<Op> {
         let mut graph = Graph::default();
-        // Images with one value are one node.
+        // Images with the same value are one node.
         let mut sources: HashMap<ValueId, NodeId> = HashMap::new();
         let mut source = |graph: &mut Graph<Op>, v: ValueId, like: &Node<Op>| {
             let node = || Node { op: Op::Source(v), inputs: Vec::new(), ..like.clone() };
@@ -133,7 +132,7 @@ impl LoopBody {
     }
 }
 
-/// Nodes that depend on a placeholder.
+/// Marks nodes that depend on a placeholder.
 fn depending(graph: &Graph<Op>, records: &[RecordId], placeholders: &[RecordId]) -> Vec<bool> {
     let mut depends = vec![false; graph.nodes.len()];
     for (id, node) in graph.iter() {

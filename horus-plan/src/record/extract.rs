@@ -1,26 +1,12 @@
-//! Selection of the operations of an evaluation, and of the values that it keeps.
+//! Selects the operations of an evaluation and the values that it stores.
 //!
-//! An evaluation includes everything that its targets need, and keeps every intermediate value that
-//! the user holds: it would otherwise be recomputed later. The same applies to a value without a
-//! handle that is read by recorded operations outside the evaluation: a running state (`state =
-//! f(state, frame)`, one of its values inspected now and then) would be recomputed from the start
-//! each time, as each state is read by the next. Such a value *escapes*, and one of three things
-//! happens:
+//! An evaluation includes all records that its targets need, and stores every intermediate value with a handle, because
+//! it would otherwise be recomputed. A value without a handle that outside operations still read *escapes*: it is made
+//! unnecessary, stored or recomputed. All of it takes time linear in the number of recorded operations.
 //!
-//! - If everything that reads it ends in small values that the user holds
-//!   (`counts.push(mask.sum())`), these are computed along with the targets, and the value is no
-//!   longer needed. Values that are collected and inspected at the end, even in reverse order, then
-//!   do not keep all images in memory at once.
-//! - Otherwise it is kept, as if the user held it, as long as its readers are recorded. The latest
-//!   come first, since all later values are computed from them, within the remaining bound on
-//!   memory pinned by recorded operations.
-//! - Beyond that bound, or if it is as quickly computed from a source as read, it is recomputed.
+//! Images are recorded with channels in planes and stored with channels interleaved; the graph of an extract has both.
 //!
-//! All of it takes time linear in the number of operations recorded.
-//!
-//! Images are recorded with their channels in planes, which is how operations are defined, and stored with the channels
-//! of a pixel beside each other. The graph of an extract has both: stored images are deinterleaved where they are read, and
-//! results are interleaved. The optimizer removes what it can of that (`optimize/interleaved.rs`).
+//! Design: "Extracts" in `docs/design/recording.md`.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -36,33 +22,34 @@ use horus_base::shape::Shape;
 
 /// A value is small relative to another that has this many times its bytes.
 const SMALL: usize = 16;
-/// Maximum number of operations, and of reads, inspected around an escaping value: its readers must
-/// end in small values within fewer.
+/// Maximum number of operations, and of reads, inspected around an escaping value: its readers must end in
+/// small values within fewer.
 const AROUND: usize = 64;
-/// Maximum number of pixel operations on one image that cost no more than reading their result: a
-/// conversion, a scale.
+/// Maximum number of pixel operations on one image (such as a conversion or a scale) that cost no more than
+/// reading their result.
 const QUICK: usize = 4;
 
-/// A part of the program, ready to be planned.
+/// A part of the program, ready for planning.
 #[derive(Debug)]
 pub struct Extract {
-    /// The operations; its roots are the targets, then the other kept values, as they are stored.
+    /// The operations. The roots are the targets, then the other stored values, in stored order of pixels.
     pub graph: Graph<Op>,
-    /// The record of each node; two nodes of one are its pixels in both orders.
+    /// The record of each node. Two nodes of one record are its pixels in both orders.
     pub records: Vec<RecordId>,
 }
 
 /// Records of an evaluation, including all inputs.
 struct ExtractedRecords {
-    /// For each slot, one more than the number of their reads of its record; 0 if it is not one of them.
+    /// For each slot, one more than the number of reads of its record by records of the evaluation; 0 if the
+    /// record is not part of it.
     reads: Vec<u32>,
-    /// The readers of each record, taken or not, in the order of recording; found when first asked
-    /// for.
+    /// The readers of each record, inside and outside the evaluation, in the order of recording; found on
+    /// first use.
     readers: OnceCell<ByNumber<RecordSlot, Vec<RecordSlot>>>,
 }
 
 impl ExtractedRecords {
-    /// Returns `true` if a taken value will be read afterwards but has no handle.
+    /// Returns `true` if a value of the evaluation has no handle but outside records read it.
     fn escapes(&self, slot: RecordSlot, r: &OperationRecord) -> bool {
         !r.has_handle && r.is_work() && r.readers >= self.reads[slot].max(1) as usize
     }
@@ -76,16 +63,16 @@ impl ExtractedRecords {
 type SlottedRecord<'a> = (RecordSlot, &'a OperationRecord);
 
 impl OperationRecord {
-    /// Returns `true` if the record is not evaluated yet, and worth keeping.
+    /// Returns `true` if the record is not evaluated yet and is worth storing.
     fn is_work(&self) -> bool {
         !matches!(self.op, Op::Source(_) | Op::Fill(_) | Op::Index(_))
     }
 }
 
-/// A graph that is written over a former one, most often that of the same program: nodes that are equal stay.
+/// A graph written over a former one, usually of the same program: equal nodes stay.
 struct GraphWriter {
     graph: Graph<Op>,
-    /// Number of nodes that are written.
+    /// Number of nodes written so far.
     written: usize,
 }
 
@@ -121,7 +108,7 @@ impl GraphWriter {
 }
 
 impl RecordedProgram {
-    /// Every pending value with a handle, except those of steps.
+    /// All pending values with a handle, except records of loop bodies.
     pub fn observable(&self) -> Vec<RecordId> {
         let held = self.slots.iter().flatten().filter(|r| r.has_handle && r.is_work() && r.steps.is_empty());
         let mut held: Vec<RecordId> = held.map(|r| r.id).collect();
@@ -129,13 +116,14 @@ impl RecordedProgram {
         held
     }
 
-    /// The operations of an evaluation of `targets`. At most `room` bytes are kept of values that
-    /// the user does not hold.
+    /// Extracts the operations of an evaluation of `targets`. At most `room` bytes of values without handles are
+    /// stored.
     pub fn extract(&self, targets: &[RecordId], room: usize) -> Extract {
         self.extract_over(Graph::default(), targets, room)
     }
 
-    /// [`RecordedProgram::extract`] that is written over a former graph, which takes less time where they are alike.
+    /// Same as [`RecordedProgram::extract`], but writes over a former graph, which takes less time where both
+    /// are alike.
     pub fn extract_over(&self, former: Graph<Op>, targets: &[RecordId], mut room: usize) -> Extract {
         let mut taken = ExtractedRecords { reads: vec![0; self.slots.len()], readers: OnceCell::new() };
         let targets: Vec<RecordSlot> = targets.iter().filter_map(|id| self.records.get(id).copied()).collect();
@@ -178,14 +166,14 @@ impl RecordedProgram {
         let most = order.len() + targets.len() + kept.len();
         let mut over = GraphWriter { graph: Graph { nodes: former.nodes, ..Graph::default() }, written: 0 };
         over.graph.nodes.reserve(most.saturating_sub(over.graph.nodes.len()));
-        // The node of the record in each slot, in planes.
+        // The node, in planes, of the record in each slot.
         let mut nodes = vec![NodeId(0); self.slots.len()];
         let mut sources: ByNumber<ValueId, NodeId> = ByNumber::default();
         let mut records = Vec::with_capacity(most);
         for &(slot, r) in order {
             let OperationRecord { id, shape, dtype, site, .. } = *r;
             nodes[slot] = match r.op {
-                // Records with one value are one node.
+                // Records with the same value are one node.
                 Op::Source(v) => *sources.entry(v).or_insert_with(|| {
                     let stored = over.put(&r.op, [].into_iter(), (shape.stored(), dtype, site));
                     over.ordered(stored, Graph::as_planar)
@@ -209,7 +197,7 @@ impl RecordedProgram {
         Extract { graph, records }
     }
 
-    /// Takes `wanted` and their inputs; returns those not taken before.
+    /// Adds `wanted` and their inputs to the evaluation; returns the records added.
     fn take(&self, taken: &mut ExtractedRecords, wanted: &[RecordSlot]) -> Vec<SlottedRecord<'_>> {
         let mut new = Vec::new();
         let mut take =
@@ -229,7 +217,7 @@ impl RecordedProgram {
         new
     }
 
-    /// The readers of a record that are not taken, in the order of recording.
+    /// The readers of a record that are outside the evaluation, in the order of recording.
     fn others<'a>(&self, taken: &'a ExtractedRecords, slot: RecordSlot) -> impl Iterator<Item = RecordSlot> + 'a {
         let all = taken.readers.get_or_init(|| self.readers()).get(&slot);
         all.into_iter().flatten().copied().filter(|reader| !taken.has(*reader))
@@ -248,8 +236,8 @@ impl RecordedProgram {
         readers
     }
 
-    /// The small values held by the user in which all readers of a record that are not taken end, if
-    /// that takes little else.
+    /// The small values with handles in which all outside readers of a record end, if computing them takes
+    /// little else.
     fn hanging_off(&self, taken: &ExtractedRecords, slot: RecordSlot) -> Option<Vec<RecordSlot>> {
         let most = Self::bytes(self.slots[slot].as_ref()?) / SMALL;
         let mut looked_at = 0;
@@ -280,7 +268,7 @@ impl RecordedProgram {
         inputs.take(2 * AROUND + 1).enumerate().all(|(i, input)| i < 2 * AROUND && known(input)).then_some(small)
     }
 
-    /// Returns `true` if a value is as quickly computed as read: by a few pixel operations on one
+    /// Returns `true` if computing a value is as fast as reading it: it is a few pixel operations on one
     /// source that is not larger.
     fn is_quick<'a>(&'a self, mut r: &'a OperationRecord) -> bool {
         let most = Self::bytes(r);
@@ -298,14 +286,16 @@ impl RecordedProgram {
         false
     }
 
-    /// The sources of an extract that are unreferenced once its roots are evaluated.
+    /// The sources of an extract that are unreferenced once its roots have been evaluated.
     pub fn disposable(&self, graph: &Graph<Op>, records: &[RecordId]) -> Vec<ValueId> {
-        /// The nodes that read one, as far as they have been visited.
+        /// The readers of a node that have been visited so far.
         #[derive(Clone, Copy, Default)]
         struct Readers {
-            /// Those of other records, and `true` if one of them needs its inputs later.
+            /// The number of readers of other records, and `true` if one of them still needs its inputs after
+            /// the evaluation.
             others: (usize, bool),
-            /// The pixels of the same record in the other order, and whether it is gone and lets go.
+            /// The node of the same record with the other order of pixels: whether it is unreferenced, and
+            /// whether it needs its inputs no more.
             order: Option<(bool, bool)>,
         }
         let mut readers = vec![Readers::default(); graph.nodes.len()];

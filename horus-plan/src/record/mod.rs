@@ -1,23 +1,12 @@
-//! The recorded program of a session: the operations whose results can still be observed, and
-//! nothing else.
+//! The recorded program of a session: exactly the operations whose results can still be observed.
 //!
-//! `Image<T>` is a handle to a *record* (operation, inputs, shape, type, call site).
-//! `record::Program` knows of each record whether a handle can observe it, and counts the records that
-//! read it; a record that has neither is dropped at once, so a loop that overwrites `result =
-//! result.max(&x)` keeps alive only what the last `result` needs. A program that is never observed
-//! is evaluated anyway once 4096 operations are pending or 512 MiB of images are alive only because
-//! pending operations read them.
+//! `Image<T>` is a handle to a *record* (operation, inputs, shape, type, call site). [`RecordedProgram`] knows whether a
+//! handle can observe a record, and counts the records that read it. A record without handles and readers is dropped at
+//! once, so a loop that overwrites `result = result.max(&x)` keeps alive only what the last `result` needs.
 //!
-//! An evaluation computes its target and every *observable* value on the way; a value the user
-//! still holds would otherwise be recomputed later. The same applies to a value without a handle
-//! that operations outside the evaluation still read: each state of `state = f(state, frame)` is
-//! read by the next, and inspecting a sum of each would compute all states from the first. Such a
-//! value *escapes* (`record/extract.rs`). If all its other readers end, within 64 operations and
-//! without much else, in small values that the user holds (at most 1/16 of its bytes), these are
-//! computed along with it, and it need not be kept: sums collected and inspected at the end take
-//! one pass and no stored image. Otherwise it is kept, the latest recorded first, within the
-//! remaining bound on pinned memory; beyond that, or if it is a few pixel operations on one source
-//! that is not larger, it is recomputed. Everything else may be fused away.
+//! An evaluation computes its target and every *observable* value on the way. `record/extract.rs` selects these.
+//!
+//! Design: `docs/design/recording.md`.
 
 mod body;
 mod extract;
@@ -36,14 +25,14 @@ use horus_base::shape::Shape;
 pub use body::LoopBody;
 pub use extract::Extract;
 
-/// Identifies a recorded operation; later ones are greater.
+/// Identifies a recorded operation. Later operations have greater ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId(u64);
 
-/// A table of numbered things.
+/// A hash table with numbers as keys.
 type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<Digest>>;
 
-/// The place of a record in memory.
+/// The index of a record in memory.
 type RecordSlot = usize;
 
 #[derive(Debug)]
@@ -54,27 +43,28 @@ struct OperationRecord {
     shape: Shape,
     dtype: DType,
     site: RecordedCall,
-    /// Handles can observe the value.
+    /// Set if handles can observe the value.
     has_handle: bool,
-    /// Reads by other records.
+    /// Number of reads by other records.
     readers: usize,
-    /// The steps that it is part of: it is a stand-in of theirs, or computed from one.
+    /// The loop bodies of which it is part: it is their placeholder or depends on one.
     steps: Vec<RecordId>,
 }
 
 /// Recorded operations. Records without handles and readers are dropped at once.
 #[derive(Debug, Default)]
 pub struct RecordedProgram {
-    /// The slot of each record. What reads others knows their slots: programs are walked without a search.
+    /// The slot of each record. Records refer to others by slot, so that programs are walked without
+    /// searches.
     records: ByNumber<RecordId, RecordSlot>,
     slots: Vec<Option<OperationRecord>>,
     /// Slots without a record.
     free: Vec<RecordSlot>,
-    /// Number of records with each value: several, where equal operations were merged.
+    /// Number of records with each value; several if equal operations were merged.
     values: ByNumber<ValueId, usize>,
-    /// Number of operations recorded and not evaluated, without those of steps.
+    /// Number of recorded operations that are not evaluated, without those of loop bodies.
     pending: usize,
-    /// Steps with an evaluated record.
+    /// Loop bodies with an evaluated record.
     looked_into: BTreeSet<RecordId>,
     /// Sources without handles that pending operations read.
     pinned: BTreeSet<RecordId>,
@@ -89,12 +79,12 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// A number for a record.
+    /// A new number for a record.
     pub fn record(&self) -> RecordId {
         RecordId(self.records.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A fresh name for a value.
+    /// A new name for a value.
     pub fn value(&self) -> ValueId {
         ValueId(self.values.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -109,7 +99,8 @@ impl RecordedProgram {
         self.slots[*self.records.get(&id)?].as_mut()
     }
 
-    /// Appends an operation, with handles. Its number is greater than those of its inputs, which have handles or readers.
+    /// Appends an operation, with a handle. Its number must be greater than the numbers of its inputs, which
+    /// must have handles or readers.
     pub fn record(&mut self, id: RecordId, op: Op, inputs: &[RecordId], shape: Shape, dtype: DType, site: Site) {
         let (mut steps, mut read) = (Vec::new(), Vec::with_capacity(inputs.len()));
         for slot in inputs.iter().filter_map(|i| self.records.get(i)) {
@@ -137,10 +128,10 @@ impl RecordedProgram {
         self.records.insert(id, slot);
     }
 
-    /// Makes an operation without readers a stand-in of a step, which is recorded once and run
-    /// repeatedly, such as the body of a loop. The stand-in and everything computed from it are
-    /// evaluated only on observation: they are needed as recorded, whatever is evaluated meanwhile.
-    /// The number of the step is smaller than those of its records.
+    /// Makes an operation without readers a placeholder of a loop body, which is recorded once and run
+    /// repeatedly. The placeholder and all records that depend on it are evaluated only on observation: they
+    /// are needed as recorded, whatever is evaluated meanwhile. The number of the loop body must be smaller
+    /// than those of its records.
     pub fn begin_step(&mut self, step: RecordId, id: RecordId) {
         if let Some(r) = self.at_mut(id) {
             let pending = r.steps.is_empty() && !matches!(r.op, Op::Source(_));
@@ -149,7 +140,7 @@ impl RecordedProgram {
         }
     }
 
-    /// Makes a stand-in, which converts nothing, an alias of the value that it reads.
+    /// Makes a placeholder that converts nothing an alias of the value that it reads.
     pub fn end_stand_in(&mut self, id: RecordId) {
         let input = self.at(id).and_then(|r| r.inputs.first()).and_then(|i| self.slots[*i].as_ref());
         let Some((Op::Source(v), site)) = input.map(|input| (input.op.clone(), input.site)) else { return };
@@ -158,10 +149,10 @@ impl RecordedProgram {
         (r.op, r.site) = (Op::Source(v), site);
         let (inputs, mut check) = (std::mem::take(&mut r.inputs), Vec::new());
         self.unread(&inputs, &mut check);
-        self.drop_unreferenced(check, &mut Vec::new()); // no value is dropped: this record is its holder
+        self.drop_unreferenced(check, &mut Vec::new()); // no value is dropped: this record refers to it
     }
 
-    /// Ends a step: its remaining records become ordinary ones.
+    /// Ends a loop body: its remaining records become ordinary records.
     pub fn end_step(&mut self, step: RecordId) {
         self.looked_into.remove(&step);
         for r in self.slots.iter_mut().flatten().filter(|r| r.id >= step) {
@@ -171,18 +162,17 @@ impl RecordedProgram {
         }
     }
 
-    /// True for records of steps that are not evaluated.
+    /// Returns `true` for records of loop bodies that are not evaluated.
     pub fn in_step(&self, id: RecordId) -> bool {
         self.at(id).is_some_and(|r| !r.steps.is_empty())
     }
 
-    /// True if a record of the step was observed, so that the step is no longer as recorded.
+    /// Returns `true` if a record of the loop body was observed, so that the body is no longer as recorded.
     pub fn looked_into(&self, step: RecordId) -> bool {
         self.looked_into.contains(&step)
     }
 
-    /// Sets the source line of a record, and of all records that it is computed from and that have
-    /// none.
+    /// Sets the source line of a record and of all records on which it depends that have none.
     pub fn recorded_at(&mut self, id: RecordId, line: SourceLine) {
         let mut open: Vec<RecordSlot> = self.records.get(&id).copied().into_iter().collect();
         while let Some(slot) = open.pop() {
@@ -195,7 +185,7 @@ impl RecordedProgram {
         }
     }
 
-    /// Number of operations recorded and not evaluated, without those of steps.
+    /// Number of recorded operations that are not evaluated, without those of loop bodies.
     pub fn pending(&self) -> usize {
         self.pending
     }
@@ -220,7 +210,8 @@ impl RecordedProgram {
             && let Some(r) = &mut self.slots[slot]
         {
             r.has_handle = false;
-            // What others read, and has no value yet, stays as it is: most of a program.
+            // A record that has readers but no value yet stays unchanged: this is the case for most of a
+            // program.
             if r.readers == 0 || matches!(r.op, Op::Source(_)) {
                 self.drop_unreferenced(vec![slot], &mut dropped);
             }
@@ -257,7 +248,7 @@ impl RecordedProgram {
         }
     }
 
-    /// Removes a record of this value; returns the value if it was the last.
+    /// Removes one reference of a record to this value; returns the value if it was the last.
     fn refer_no_longer(&mut self, value: ValueId) -> Option<ValueId> {
         let count = self.values.get_mut(&value)?;
         *count -= 1;
@@ -284,8 +275,8 @@ impl RecordedProgram {
         self.values.contains_key(&value)
     }
 
-    /// Marks a record as evaluated to `value`; it has no inputs any more. Returns the values that
-    /// became unreferenced.
+    /// Marks a record as evaluated to `value` and drops its inputs. Returns the values that became
+    /// unreferenced.
     pub fn evaluated(&mut self, id: RecordId, value: ValueId) -> Vec<ValueId> {
         let mut dropped = Vec::new();
         let Some(&slot) = self.records.get(&id) else { return dropped };

@@ -1,19 +1,19 @@
-//! The two orders of pixels of several channels in graphs: as they are stored, and in planes.
+//! The two orders of pixels of several channels in graphs: as stored, and in planes.
 
 use crate::ir::graph::{Graph, Node, NodeId, Op};
 use crate::ops::{Deinterleave, Interleave, Whole};
 use horus_base::shape::Shape;
 
-/// A node in another order of its pixels: one that is there, or the operation that computes it and its shape.
+/// A node with another order of pixels: an existing node, or the operation and the shape that compute it.
 pub(super) type ReorderedNode = Result<NodeId, Box<(Op, Shape)>>;
 
 impl Graph<Op> {
-    /// The pixels of a node as they are [stored](Shape::stored).
+    /// The pixels of a node, as [stored](Shape::stored).
     pub fn stored(&mut self, id: NodeId) -> NodeId {
         self.ordered(id, self.as_stored(id))
     }
 
-    /// The pixels of a node, which is stored, in planes.
+    /// The pixels of a stored node, in planes.
     pub fn planar(&mut self, id: NodeId) -> NodeId {
         self.ordered(id, self.as_planar(id))
     }

@@ -80,7 +80,8 @@ fn images_are_stored_with_their_channels_interleaved() {
     assert_eq!(e.graph.roots, [NodeId(4), NodeId(5)]);
     assert!(e.graph.roots.iter().all(|root| e.graph.node(*root).shape == COLOUR.stored()));
     assert_eq!(p.disposable(&e.graph, &e.records), [v]);
-    // What is held is stored; a stored image that is wanted is neither deinterleaved nor interleaved.
+    // Values with handles are stored. A requested image that is stored is neither deinterleaved nor
+    // interleaved.
     let w = p.new_value();
     assert_eq!(p.evaluated(held, w), [v]);
     let e = p.extract(&[held], ROOM);
@@ -192,7 +193,7 @@ fn a_state_that_the_next_one_reads_is_kept() {
     let Rounds { mut p, states, sums } = rounds(3);
     let e = p.extract(&[sums[0]], ROOM);
     assert_eq!(kept(&e), [sums[0]], "a source need not be");
-    // The second state is observed, and read by the third.
+    // The second state is observed, and the third reads it.
     let e = p.extract(&[sums[1]], ROOM);
     assert_eq!(kept(&e), [sums[1], states[1]]);
     assert!(p.disposable(&e.graph, &e.records).is_empty(), "the first sum is to come");
@@ -215,7 +216,7 @@ fn what_ends_in_small_values_is_computed_at_once_and_not_kept() {
 #[test]
 fn what_is_kept_is_bounded_and_the_last_comes_first() {
     let Rounds { mut p, states, sums } = rounds(5);
-    // Images that read each state and are held: no small values are left.
+    // Images with handles read each state: no small values are left.
     let images: Vec<RecordId> = states[..5]
         .iter()
         .map(|s| p.record(Op::from(Transpose), vec![*s], Shape::new(64, 64, 1), DType::F32, Location::caller()))
@@ -273,7 +274,7 @@ fn steps_are_taken_for_those_who_look_into_them_alone() {
     let step = p.numbers.record();
     let stand_in = record(&mut p, Op::Convert(Conversion::Nearest), &[source]);
     p.begin_step(step, stand_in);
-    // It ends in small values of the program, but belongs to the step.
+    // It ends in small values of the program but belongs to the loop body.
     let inputs = vec![passing, stand_in];
     let small = p.record(Op::from(Transpose), inputs, Shape::new(1, 1, 1), DType::F32, Location::caller());
     let result = record(&mut p, Op::from(Transpose), &[passing]);

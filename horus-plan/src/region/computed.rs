@@ -1,9 +1,8 @@
 //! The region of each node of a restricted program.
 //!
-//! Computing exactly the needed region of each node would need cuts: filters and pixel operations
-//! have the extent of their inputs, and a cut after each costs more than unneeded pixels. So nodes
-//! that read each other pixel by pixel share one region, unless it is much larger than the needed
-//! ones.
+//! Computing exactly the required region of each node would need a crop after each, because filters and pixel
+//! operations have the shape of their inputs, and a crop costs more than unneeded pixels. Nodes that read
+//! each other pixel by pixel therefore share one region, unless it is much larger than the required regions.
 
 use super::{Rect, reads};
 use crate::ir::graph::{Graph, NodeId, Op};
@@ -11,7 +10,7 @@ use crate::ir::graph::{Graph, NodeId, Op};
 /// Maximum ratio of a common region to each region in it, in pixels.
 const MOST: usize = 2;
 
-/// Returns `true` if input `k` holds the pixels of the result at the same positions.
+/// Returns `true` if input `k` has the pixels of the result at the same positions.
 pub(super) fn in_place(op: &Op, k: usize) -> bool {
     match op {
         Op::Whole(operation) => operation.in_place(k),
@@ -25,8 +24,8 @@ pub(super) fn in_place(op: &Op, k: usize) -> bool {
     }
 }
 
-/// The region for which each node is computed: at least its `needed` region, and for filters the
-/// pixels that they read.
+/// The region in which each node is computed: at least its `needed` region and, for filters, the pixels that
+/// they read.
 pub(super) fn regions(graph: &Graph<Op>, needed: &[Option<Rect>]) -> Vec<Option<Rect>> {
     let least = graph.iter().map(|(id, node)| {
         let need = needed[id.0]?;
@@ -60,13 +59,14 @@ impl RegionForest {
         n
     }
 
-    /// Gives both one region, unless one would have to compute too many unneeded pixels.
+    /// Gives both nodes one region, unless one of them would compute too many unneeded pixels.
     fn join(&mut self, a: NodeId, b: NodeId) {
         let (a, b) = (self.first(a.0), self.first(b.0));
         let (Some(one), Some(other)) = (self.regions[a], self.regions[b]) else { return };
         let both = one.hull(other);
         if a != b && both.area() <= MOST.saturating_mul(one.area().min(other.area())) {
-            // Towards the end of the program, where groups start to grow: paths stay short.
+            // The root is towards the end of the program, where groups start to grow, so that paths stay
+            // short.
             let (root, leaf) = if a > b { (a, b) } else { (b, a) };
             self.parent[leaf] = root;
             self.regions[root] = Some(both);

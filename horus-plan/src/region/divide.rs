@@ -1,11 +1,11 @@
-//! Division of an image into regions that are computed one after the other.
+//! Division of an image into regions that are computed one after another.
 
 use std::fmt;
 
 use super::Rect;
 use horus_base::shape::{Shape, Window};
 
-/// Adjacent regions of equal extent, clipped at the far edges of the image.
+/// Adjacent regions of equal size, clipped at the far edges of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
     /// The divided image.
@@ -16,13 +16,12 @@ pub struct Division {
     pub width: usize,
 }
 
-/// Minimum number of regions for overlap: one is read, one computed and one written.
+/// Minimum number of regions for overlap: one is read, one computed, and one written at the same time.
 const FEWEST: usize = 12;
-/// Minimum pixels of a region; smaller ones cost more to plan and launch than to compute: an
-/// estimate.
+/// Minimum pixels of a region. Smaller regions cost more to plan and launch than to compute: an estimate.
 const LEAST: usize = 1 << 16;
 /// A narrower division must be cheaper by this factor: strips are contiguous in memory and in most files, and
-/// have fewer extents, each of which needs a plan and launches of its own. A guess.
+/// have fewer different shapes, each of which needs its own plan and launches. A guess.
 const NARROWER: f64 = 0.9;
 /// Maximum number of regions across an image.
 const MOST_ACROSS: usize = 256;
@@ -46,7 +45,8 @@ impl Division {
         }
     }
 
-    /// Regions of all kinds: along each axis the first, one in the middle, the last that is not clipped, and the last.
+    /// One region of each kind: along each axis the first, one in the middle, the last that is not clipped,
+    /// and the last.
     pub fn kinds(&self) -> Vec<Rect> {
         let some = |extent: usize, n: usize| {
             let last = n.div_ceil(extent).saturating_sub(1);
@@ -60,10 +60,9 @@ impl Division {
         lines.iter().flat_map(|y| columns.iter().map(move |x| y * across + x)).map(|i| self.region(i)).collect()
     }
 
-    /// A cheap division of an image into regions that fit, and its total cost: strips of whole
-    /// rows, or tiles where these are cheaper by a tenth. Rows and columns are multiples of `grain`. `cost`
-    /// gives the cost of a region, or `None` if it does not fit. `None` if not even the smallest
-    /// regions fit.
+    /// A cheap division of an image into regions that fit, and its total cost: strips of whole rows, or tiles
+    /// if these are cheaper by a tenth. Rows and columns are multiples of `grain`. `cost` returns the cost of
+    /// a region, or `None` if it does not fit. `None` if not even the smallest regions fit.
     pub fn cheapest(
         of: Shape,
         grain: (usize, usize),
@@ -76,7 +75,7 @@ impl Division {
         Division::of_widths(of, grain.0, &widths, cost)
     }
 
-    /// [`Division::cheapest`] among regions of one of these widths, largest first, and multiples of
+    /// Same as [`Division::cheapest`], among regions of one of these widths (largest first) and multiples of
     /// `rows` rows.
     pub fn of_widths(
         of: Shape,
@@ -87,7 +86,7 @@ impl Division {
         let mut best: Option<(f64, Division)> = None;
         for &width in widths {
             let of_rows = |steps: usize| Division { of, height: up(steps * rows, rows, of.height), width };
-            // A region in the middle reads on all sides.
+            // A region in the middle reads pixels on all sides.
             let mut total = |d: Division| {
                 let (down, across) = (of.height.div_ceil(d.height), of.width.div_ceil(d.width));
                 let region = d.region((down - 1) / 2 * across + (across - 1) / 2);
@@ -95,7 +94,7 @@ impl Division {
             };
             let few = (of.area() / FEWEST).max(LEAST);
             let most = (few / (width * rows)).clamp(1, of.height.div_ceil(rows));
-            // Binary search for the largest that fits: memory grows with the region.
+            // Binary search for the largest region that fits: memory grows with the region.
             let (mut fits, mut fails) = (0, most + 1);
             if total(of_rows(most)).is_some() {
                 fits = most;

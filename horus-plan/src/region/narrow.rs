@@ -5,11 +5,11 @@ use crate::ir::graph::{Graph, NodeId, Op};
 
 /// Narrowing applies if the program then computes at most three quarters of the bytes.
 const WORTH: [usize; 2] = [3, 4];
-/// A held value is not computed whole if the parts needed of all values have this many times fewer
+/// A value with a handle is not computed whole if the required parts of all values have this many times fewer
 /// bytes.
 const LITTLE: usize = 4;
 
-/// Bytes that a program computes.
+/// The bytes that a program computes.
 fn computed(graph: &Graph<Op>) -> usize {
     let work = graph.nodes.iter().filter(|n| !matches!(n.op, Op::Source(_)));
     work.map(|n| n.shape.len().saturating_mul(n.dtype.size())).fold(0, usize::saturating_add)
@@ -19,11 +19,11 @@ fn whole(graph: &Graph<Op>, roots: &[NodeId]) -> Vec<Rect> {
     roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect()
 }
 
-/// The program restricted to what the roots need, if that is much less: a crop of an image is then
+/// The program restricted to what the roots require, if that is much less: a crop of an image is then
 /// computed from its surroundings only.
 pub fn narrow(graph: Graph<Op>) -> Graph<Op> {
     let roots = whole(&graph, &graph.roots);
-    // Most programs need everything.
+    // Most programs require everything.
     let needed = required_regions(&graph, &roots);
     let all = |(id, n): (NodeId, &crate::ir::graph::Node<Op>)| {
         matches!(n.op, Op::Source(_)) || needed[id.0].is_none_or(|r| r == Rect::whole(n.shape))
@@ -36,9 +36,8 @@ pub fn narrow(graph: Graph<Op>) -> Graph<Op> {
     if computed(&narrowed).saturating_mul(of) <= computed(&graph).saturating_mul(part) { narrowed } else { graph }
 }
 
-/// For each root after the first `targets`, `true` if it is better computed later, on request: the
-/// targets need only a part of it, and computing such parts is cheap relative to one whole image of
-/// it.
+/// For each root after the first `targets`, `true` if it is better computed on request: the targets require
+/// only a part of it, and computing such parts is cheap relative to computing the whole image.
 pub fn deferrable_roots(graph: &Graph<Op>, targets: usize) -> Vec<bool> {
     let (targets, others) = graph.roots.split_at(targets.min(graph.roots.len()));
     if others.is_empty() {

@@ -7,8 +7,8 @@ use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
 
-/// The region needed of each node for these regions of the roots, in their order; `None` if nothing
-/// is.
+/// The region required of each node for these regions of the roots (in their order); `None` if none is
+/// required.
 pub fn required_regions(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
     let mut needs: Vec<Option<Rect>> = vec![None; graph.nodes.len()];
     let add = |needs: &mut Vec<Option<Rect>>, n: NodeId, region: Rect| {
@@ -27,8 +27,8 @@ pub fn required_regions(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> 
     needs
 }
 
-/// The region of input `k`, of shape `input`, from which region `need` of a node is computed; one
-/// pixel if it is empty.
+/// The region of input `k` (of shape `input`) from which region `need` of a node is computed; one pixel if it
+/// is empty.
 pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect {
     match &node.op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) => need,
@@ -47,7 +47,7 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
     }
 }
 
-/// The pixels that a filter reads for region `need`, of an image of shape `input`; `None` for other
+/// The pixels that a filter reads for region `need` of an image of shape `input`; `None` for other
 /// operations.
 pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
     let (reach, border): (Reach, Border) = match op {
@@ -72,7 +72,7 @@ fn sampled(map: &Affine, how: Interpolation, border: Border, need: Rect, input: 
     let [rows, columns] = positions(map, how, need);
     let Rect { rows, columns } =
         InputRead { rect: Rect { rows, columns }, border: Some(border) }.sufficient_part(input);
-    // Positions outside the whole are outside any of its pixels.
+    // Positions outside the whole image are outside any of its pixels.
     let some = |w: Window, at: isize, n: usize| {
         if !w.is_empty() {
             return w;
@@ -84,9 +84,9 @@ fn sampled(map: &Affine, how: Interpolation, border: Border, need: Rect, input: 
     Rect { rows: some(rows, y, input.height), columns: some(columns, x, input.width) }
 }
 
-/// Rows and columns that an affine map addresses, before any border handling.
+/// Rows and columns at which an affine map samples, before border handling.
 fn positions(map: &Affine, how: Interpolation, need: Rect) -> [Window; 2] {
-    // A map is linear: its extremes lie at the corners, also in fixed point.
+    // A map is linear: its extremes are at the corners, also in fixed point.
     let ends = |w: Window| [w.start as i64, w.end as i64 - 1];
     let corners = ends(need.rows).into_iter().flat_map(|y| ends(need.columns).map(|x| map.at(y, x)));
     let (before, after) = match how {

@@ -1,4 +1,4 @@
-//! The program of given regions.
+//! Restriction of a program to given regions.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,17 @@ use crate::ops::pixel::PixelOp;
 use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::shape::{Axis, Border, Shape};
 
-/// Supplier of source regions and of numbers that vary between regions. Anything not supplied is
-/// part of the program itself; supplied values are not, so that regions of one extent have one
-/// program.
+/// Supplies source regions and numbers that vary between regions. Values that are not supplied become part of
+/// the program; supplied values do not, so that regions of one shape have the same program.
 pub trait RegionSupply {
-    /// The value that holds region `region` of `value`.
+    /// The value with region `region` of `value`.
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId>;
 
-    /// An image of one `i32` pixel, `n`.
+    /// The value of an image of one `i32` pixel, `n`.
     fn number(&mut self, n: i32) -> Option<ValueId>;
 }
 
-/// Sources stay whole; the program cuts them.
+/// A supplier without values: sources stay whole, and the program crops them.
 #[derive(Clone, Copy, Debug)]
 pub struct InPlace;
 
@@ -36,14 +35,15 @@ impl RegionSupply for InPlace {
     }
 }
 
-/// Treatment of a root computed in a region larger than requested, as for a filter's reads.
+/// Whether to crop a root that is computed in a larger region than requested, such as the pixels that a
+/// filter reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CropRule {
-    /// The program cuts out the requested region.
+    /// The program crops it to the requested region.
     Always,
-    /// Cut only if more than a quarter larger; otherwise the recipient cuts it.
+    /// The program crops it if it is more than a quarter larger; otherwise the recipient does.
     Much,
-    /// The recipient cuts it.
+    /// The recipient crops it.
     Never,
 }
 
@@ -56,7 +56,7 @@ pub struct RestrictedGraph {
     pub roots: Vec<Rect>,
 }
 
-/// The program that computes regions `roots` of the roots of `graph`, in their order.
+/// Restricts the program to regions `roots` of the roots of `graph`, in their order.
 pub fn restrict(graph: &Graph<Op>, roots: &[Rect], cut: CropRule, supply: &mut dyn RegionSupply) -> RestrictedGraph {
     let needed = required_regions(graph, roots);
     let regions = regions(graph, &needed);
@@ -86,7 +86,7 @@ struct RestrictedBuilder<'a> {
     regions: Vec<Option<Rect>>,
     /// New ids of nodes.
     nodes: HashMap<NodeId, NodeId>,
-    /// Cuts of nodes to other regions.
+    /// Crops of nodes to other regions.
     cuts: HashMap<(NodeId, Rect), NodeId>,
     to: Graph<Op>,
 }
@@ -96,8 +96,8 @@ impl RestrictedBuilder<'_> {
         self.regions[node.0].expect("inputs of what is needed are needed")
     }
 
-    /// Region `region` of a node in the new program, cut out if the node has another there. Pixels
-    /// outside the node's region are never needed.
+    /// Region `region` of a node in the new program, cropped if the node has another region there. Pixels
+    /// outside the node's region are never required.
     fn cut(&mut self, node: NodeId, region: Rect) -> NodeId {
         let (has, new) = (self.region(node), self.nodes[&node]);
         if has == region {
@@ -155,7 +155,7 @@ impl RestrictedBuilder<'_> {
         self.to.push(Node { op, inputs: vec![source], shape: region.shape(node.shape), ..node.clone() })
     }
 
-    /// Coordinates with an offset: integers, converted once like those of the whole image.
+    /// Coordinates with an offset: integers, converted once, as for the whole image.
     fn index(&mut self, node: &Node<Op>, axis: Axis, region: Rect, supply: &mut dyn RegionSupply) -> NodeId {
         let shape = region.shape(node.shape);
         let first = match axis {
@@ -194,10 +194,10 @@ impl RestrictedBuilder<'_> {
         self.to.push(Node { op: Op::Convert(Conversion::Nearest), inputs: vec![sum], shape, ..node.clone() })
     }
 
-    /// An affine map between regions, moved by whole pixels so that fractions are unchanged.
+    /// An affine map between regions, shifted by whole pixels so that fractions are unchanged.
     fn warp(&mut self, node: &Node<Op>, map: &Affine, how: Interpolation, edge: WarpEdge, region: Rect) -> NodeId {
         let input = node.inputs[0];
-        // A map that repeats a row or column unchanged stays as it is.
+        // A map that repeats a row or a column unchanged stays as it is.
         let has = match map.repeated() {
             Some(Axis::Rows) => Rect { columns: region.columns, ..self.region(input) },
             Some(_) => Rect { rows: region.rows, ..self.region(input) },
@@ -209,7 +209,7 @@ impl RestrictedBuilder<'_> {
         let map = Affine { x0: x - ((left as i64) << 32), y0: y - ((top as i64) << 32), ..*map };
         let shape = region.shape(node.shape);
         let edge = edge.cut(region.corner());
-        // Others read neighbours, too, whose weight is 0: what is infinite there becomes NaN.
+        // Other interpolations also read neighbours with weight 0, where infinity becomes NaN.
         let sampled = matches!(edge, WarpEdge::Border(_)) && how == Interpolation::Nearest;
         if map == Affine::IDENTITY && shape == self.to.node(from).shape && sampled {
             return from;

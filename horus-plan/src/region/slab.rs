@@ -1,4 +1,4 @@
-//! The program of some levels of a volume.
+//! Restriction of a program to some levels of a volume.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::planes::PlaneMap;
 use horus_base::shape::{Axis, Border, Shape};
 
-/// The program that computes these levels of the roots of `graph`, which have one depth; `None` if
-/// a level of a root depends on other levels.
+/// Restricts the program to these levels of the roots of `graph`, which have one depth; `None` if a level of
+/// a root depends on other levels.
 ///
-/// `source` returns the value that holds the levels of an image, if they can be read apart from the
-/// others; other images are cut by the program.
+/// `source` returns the value with these levels of an image if they can be read separately. The program crops
+/// other images.
 pub fn slab(
     graph: &Graph<Op>,
     levels: Range<usize>,
@@ -18,7 +18,7 @@ pub fn slab(
 ) -> Option<Graph<Op>> {
     let depth = graph.node(*graph.roots.first()?).shape.depth;
     let mut to: Graph<Op> = Graph::default();
-    // New ids of nodes, and whether they are cut; others are those of the whole program.
+    // New ids of nodes, and whether they are restricted; other ids are those of the whole program.
     let mut made: Vec<(NodeId, bool)> = Vec::with_capacity(graph.nodes.len());
     for (_, node) in graph.iter() {
         let mut inputs = node.inputs.iter().map(|n| made[n.0].1);

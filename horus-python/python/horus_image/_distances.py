@@ -49,7 +49,7 @@ def distance_transform_edt(
            [[3., 5.]]])
     """
     if not (return_distances or return_indices):
-        raise RuntimeError("distance_transform_edt: neither distances nor indices are asked for")
+        raise RuntimeError("distance_transform_edt: request distances, indices or both")
     value, given = _background(input, "distance_transform_edt")
     size = _pixel_size(sampling, np.ndim(given) if value is None else max(value.ndim, 1))
     dtype = np.dtype(np.float64 if float64_distances else np.float32)
@@ -108,9 +108,9 @@ def distance_transform_cdt(
            [1, 2, 3]], dtype=int32)
     """
     if return_indices or indices is not None:
-        raise NotImplementedError("distance_transform_cdt: without indices; distance_transform_edt has them")
+        raise NotImplementedError("distance_transform_cdt: indices are not supported; distance_transform_edt has them")
     if not return_distances:
-        raise RuntimeError("distance_transform_cdt: no distances are asked for")
+        raise RuntimeError("distance_transform_cdt: distances must be requested")
     value, given = _background(input, "distance_transform_cdt")
     if not shape_of(input):
         raise TypeError("distance_transform_cdt: a number has no axes")
@@ -144,7 +144,7 @@ def _pixel_size(sampling: float | npt.ArrayLike | None, ndim: int) -> list[float
     if sizes.shape != (ndim,):
         raise RuntimeError("sequence argument must have length equal to input rank")
     if not (np.isfinite(sizes).all() and (sizes > 0).all()):
-        raise ValueError(f"distance_transform_edt: pixels of a size of {sizes.tolist()}; sizes are finite and above 0")
+        raise ValueError(f"distance_transform_edt: pixels of a size of {sizes.tolist()}; sizes must be positive and finite")
     return [1.0] * (3 - ndim) + [float(size) for size in sizes]
 
 
@@ -162,7 +162,7 @@ def _check_array(
     if array is None:
         return
     if not used:
-        raise RuntimeError(f"{name} are given and not asked for")
+        raise RuntimeError(f"{name} are given but not requested")
     if array.dtype != dtype:
         raise error(f"{name} array must be {np.dtype(dtype)}")
     if array.shape != shape:

@@ -202,7 +202,7 @@ def export(
     here = (CPU, 0) if gpu is None else (GPU[0], gpu)
     wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
     if wanted not in (here, (CPU, 0)):
-        raise BufferError(f"the image is on device {here} of DLPack, and is not brought to {wanted}")
+        raise BufferError(f"the image is on device {here} of DLPack; it cannot be copied to {wanted}")
     if wanted != here and copy is False:
         raise BufferError("the image is on a GPU; it cannot be had on the host without a copy")
     if wanted[0] == CPU:

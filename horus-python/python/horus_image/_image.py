@@ -476,7 +476,7 @@ class Image(Operators):
         """
         rows, columns = operator.index(height), operator.index(width)
         if rows < 1 or columns < 1:
-            raise ValueError(f"tiles: {rows}x{columns} pixels make no tiles")
+            raise ValueError(f"tiles: an image has no tiles of {rows}x{columns} pixels")
         return Tiles(self, rows, columns)
 
     def paste(self, other: ArrayLike, top: int, left: int) -> Image:

@@ -28,7 +28,7 @@ def _orientations(step: float) -> Iterator[float]:
     if not step > 0.0:
         raise ValueError(f"theta_step is {step}; it must be positive")
     if not 180.0 / step <= _MOST_DIRECTIONS:
-        raise ValueError(f"theta_step is {step}; of more than {_MOST_DIRECTIONS} directions none tells more")
+        raise ValueError(f"theta_step is {step}; the limit is {_MOST_DIRECTIONS} directions")
     count = 0
     while count * step < 180.0:
         yield count * step

@@ -28,7 +28,7 @@ def layers(path: str | Sequence[str]) -> list[Layer]:
     """
     one = _one(path)
     if one is None:
-        raise ValueError(f"{path}: several files are no image together")
+        raise ValueError(f"{path}: several files; an image is one")
     sizes = _sizes(one)
     first = sizes[0]
     about: dict[str, Any] = {"name": os.path.basename(os.fspath(one).rstrip("/"))}

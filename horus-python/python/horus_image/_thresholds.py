@@ -335,7 +335,7 @@ def threshold_sauvola(image: ArrayLike, window_size: Ints = 15, k: float = 0.2, 
         else:
             r = 1.0
     if not r:
-        raise ValueError("threshold_sauvola: r is 0, and deviations are divided by it")
+        raise ValueError("threshold_sauvola: r is 0; it must not be 0")
     mean, deviation = _moments(given, window_size)
     found = mean * ((deviation * (1.0 / float(r)) - 1.0) * float(k) + 1.0)
     return given.back(found.astype(float_type(given.dtype)))

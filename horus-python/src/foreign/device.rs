@@ -12,7 +12,7 @@ use super::dlpack::{Tensor, VERSION};
 use super::on_device;
 use crate::any::{Any, AnyElement};
 
-/// An array in the memory of a GPU: what it is, and the object that keeps it.
+/// An array in the memory of a GPU: its description, and the object that keeps it alive.
 #[pyclass(frozen, name = "DeviceArray", module = "horus_image._horus")]
 pub(crate) struct GpuArray {
     #[pyo3(get)]
@@ -20,13 +20,12 @@ pub(crate) struct GpuArray {
     address: u64,
     #[pyo3(get)]
     dtype: Py<PyArrayDescr>,
-    /// The type of pixels in which images have these elements as they are, masks as bytes; `None`
-    /// if there is none.
+    /// The pixel type whose elements equal these, for masks bytes; `None` if there is none.
     stored: Option<DType>,
     shape: Vec<i64>,
-    /// In bytes.
+    /// Strides, in bytes.
     strides: Vec<i64>,
-    /// The GPU, if the array tells.
+    /// The GPU, if the array names one.
     #[pyo3(get)]
     gpu: Option<i32>,
     /// The stream whose work comes first.
@@ -53,7 +52,7 @@ impl GpuArray {
         GpuArray { keeper, address, dtype, stored, shape, strides, gpu, stream, contiguous }
     }
 
-    /// The array of an object that speaks DLPack and whose library works in a stream.
+    /// The array of an object that supports DLPack and whose library works in a stream.
     #[staticmethod]
     fn of(array: &Bound<'_, PyAny>, stream: u64) -> PyResult<GpuArray> {
         let py = array.py();
@@ -65,7 +64,7 @@ impl GpuArray {
             if !error.is_instance_of::<PyTypeError>(py) {
                 return Err(error);
             }
-            // Of before version 1.0 of the protocol.
+            // Libraries before version 1.0 of the protocol.
             asked.del_item(intern!(py, "max_version"))?;
             array.call_method(method, (), Some(&asked))
         })?;
@@ -113,15 +112,14 @@ impl GpuArray {
 }
 
 impl GpuArray {
-    /// Its elements as pixels, of this shape; `None` if images have no such pixels, or they are not
-    /// contiguous.
+    /// Its elements as pixels, of this shape; `None` if no pixel type has these elements, or they are not contiguous.
     pub(crate) fn pixels(&self, py: Python<'_>, shape: Shape) -> Option<GpuPixels> {
         let dtype = self.stored.filter(|_| self.contiguous)?;
         let memory = on_device(self.keeper.bind(py), self.address, shape.len() * dtype.size(), self.stream);
         Some(GpuPixels { shape, dtype, memory })
     }
 
-    /// Levels, rows and columns; `None` of another number of axes than an image has.
+    /// Levels, rows and columns; `None` if the number of axes is not an image's.
     pub(crate) fn extents(&self) -> Option<Shape> {
         let extent = |i: usize| usize::try_from(self.shape[i]).ok();
         Some(match self.shape.len() {
@@ -141,7 +139,7 @@ pub(crate) struct GpuPixels {
 }
 
 impl GpuPixels {
-    /// An image of them, copied or in place.
+    /// An image of the pixels, copied or in place.
     pub(crate) fn image(&self, session: &Open, copy: bool) -> Result<Any> {
         horus_core::dispatch!(self.dtype, T => {
             Typed::<T>::from_device_array(session, self.shape, &self.memory, copy).map(<T as AnyElement>::into_any)
@@ -149,7 +147,7 @@ impl GpuPixels {
     }
 }
 
-/// The type of pixels that has elements of a type of NumPy as they are, masks as bytes.
+/// The pixel type whose elements equal this type of NumPy, for masks bytes.
 fn stored(dtype: &Bound<'_, PyArrayDescr>) -> Option<DType> {
     if dtype.kind() == b'b' {
         return Some(DType::U8);

@@ -1,5 +1,5 @@
-//! DLPack (<https://dmlc.github.io/dlpack/latest>): tensors as Python capsules, which one library
-//! makes and another takes over.
+//! DLPack (<https://dmlc.github.io/dlpack/latest>): tensors as Python capsules, which one library makes and another
+//! takes over.
 
 use std::any::Any;
 use std::ffi::{CStr, c_void};
@@ -76,7 +76,7 @@ pub(crate) struct TensorExport {
     /// NumPy's name of the type: `f4`.
     pub(crate) kind: &'static str,
     pub(crate) shape: Vec<i64>,
-    /// In pixels.
+    /// Strides, in pixels.
     pub(crate) strides: Vec<i64>,
     pub(crate) read_only: bool,
     pub(crate) copied: bool,
@@ -129,7 +129,7 @@ unsafe extern "C" fn delete_versioned(managed: *mut DlManagedTensorVersioned) {
     drop(unsafe { Box::from_raw((*managed).context.cast::<CapsuleContent<DlManagedTensorVersioned>>()) });
 }
 
-/// Deletes a tensor that nobody took over.
+/// Deletes a tensor that no library took over.
 unsafe extern "C" fn dropped_plain(capsule: *mut ffi::PyObject) {
     // SAFETY: the capsule is live; one that somebody took over has another name.
     unsafe {
@@ -175,8 +175,8 @@ pub(crate) fn export<'py>(
         let managed =
             DlManagedTensorVersioned { major, minor, context: none, deleter: Some(delete_versioned), flags, tensor };
         let owned = Box::into_raw(Box::new(CapsuleContent { managed, _exported: exported }));
-        // SAFETY: the box is live and owned by nobody else; the capsule's destructor, or whoever
-        // takes the tensor over, deletes it.
+        // SAFETY: the box is live and owned by nobody else; the capsule's destructor, or the library that takes the
+        // tensor over, deletes it.
         unsafe {
             (*owned).managed.context = owned.cast();
             let at = NonNull::new_unchecked((&raw mut (*owned).managed).cast());
@@ -214,15 +214,15 @@ pub(crate) struct Tensor {
     pub(super) kind: Option<String>,
     #[pyo3(get)]
     pub(super) shape: Vec<i64>,
-    /// In elements.
+    /// Strides, in elements.
     #[pyo3(get)]
     pub(super) strides: Vec<i64>,
     #[pyo3(get)]
     read_only: bool,
 }
 
-// SAFETY: the tensor is only looked into when it is taken over, and deleted once, by whoever drops
-// this with the interpreter's lock.
+// SAFETY: the tensor is only read when it is taken over, and deleted once, by the thread that drops this with the
+// interpreter's lock.
 unsafe impl Send for Tensor {}
 // SAFETY: as above.
 unsafe impl Sync for Tensor {}
@@ -249,10 +249,10 @@ impl Drop for Tensor {
 
 #[pymethods]
 impl Tensor {
-    /// Takes over the content of a capsule, which nobody else can then.
+    /// Takes over the content of a capsule; then nobody else can.
     #[new]
     pub(super) fn new(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
-        // Also without an interpreter lock, one thread comes first.
+        // Without an interpreter lock, too, one thread comes first.
         with_critical_section(capsule.as_any(), || Tensor::from_capsule(capsule))
     }
 
@@ -261,7 +261,7 @@ impl Tensor {
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let kind = self.kind.as_deref().filter(|_| HOST.contains(&self.device.0));
         let kind =
-            kind.ok_or_else(|| PyBufferError::new_err("the tensor is not the host's, or of no type of NumPy"))?;
+            kind.ok_or_else(|| PyBufferError::new_err("the tensor is not in host memory, or NumPy lacks its type"))?;
         let size: i64 = kind[1..].parse().unwrap_or(1);
         let strides: Vec<i64> = self.strides.iter().map(|stride| stride * size).collect();
         described(py, kind, &self.shape, &strides, (self.address, self.read_only))
@@ -276,7 +276,7 @@ impl Tensor {
             (None, Some(at)) => (ReceivedTensor::Plain(at?.cast()), PLAIN_USED),
             (None, None) => {
                 return Err(PyValueError::new_err(
-                    "the capsule holds no tensor of DLPack, or somebody has taken it over",
+                    "the capsule holds no tensor of DLPack, or another library has taken it",
                 ));
             }
         };
@@ -289,8 +289,11 @@ impl Tensor {
                     (&managed.as_ref().tensor, managed.as_ref().flags)
                 }
                 ReceivedTensor::Versioned(managed) => {
-                    let text =
-                        format!("a tensor of DLPack {}; up to {} is known here", managed.as_ref().major, VERSION.0);
+                    let text = format!(
+                        "a tensor of DLPack {}; versions up to {} are supported",
+                        managed.as_ref().major,
+                        VERSION.0
+                    );
                     return Err(PyBufferError::new_err(text));
                 }
             }

@@ -1,4 +1,4 @@
-//! Messages between ranks by mpi4py, from and to memory of Horus.
+//! Messages between ranks by mpi4py, between memory of Horus.
 
 use horus_core::comm::{CommError, Parcel, PendingExchange};
 use pyo3::ffi;
@@ -32,12 +32,12 @@ unsafe fn view<'py>(
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyMemoryView_FromMemory(bytes.cast(), length, flags)) }
 }
 
-/// Takes the memory away from a view, so that nobody can use it later.
+/// Invalidates a view, so that nobody can use its memory later.
 fn released(view: &Bound<'_, PyAny>) -> PyResult<()> {
     view.call_method0("release").map(drop)
 }
 
-/// Calls `work` with a view of bytes that is read.
+/// Calls `work` with a view of bytes that it may read.
 pub(crate) fn with_readable<R>(
     py: Python<'_>,
     bytes: &[u8],
@@ -50,7 +50,7 @@ pub(crate) fn with_readable<R>(
     done
 }
 
-/// Calls `work` with a view of bytes that is written.
+/// Calls `work` with a view of bytes that it may write.
 pub(crate) fn with_writable<R>(
     py: Python<'_>,
     bytes: &mut [u8],

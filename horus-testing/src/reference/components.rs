@@ -29,8 +29,7 @@ impl OperationDefinition for Components {
     }
 }
 
-/// The labels of an image of `[depth, height, width]` pixels with foreground `there`: the
-/// definition.
+/// The labels of an image of `[depth, height, width]` pixels with foreground `there`, by definition.
 pub fn components(there: &[bool], extent: [usize; 3], how: Connectivity) -> Vec<i32> {
     let [_, height, width] = extent;
     let mut labels = vec![0; there.len()];

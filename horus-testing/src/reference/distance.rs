@@ -1,4 +1,4 @@
-//! Nearest background pixels by trying all.
+//! Nearest background pixels, by trying all.
 
 use super::kernel::{HostImage, places};
 use super::{OperationDefinition, ReferenceImage};
@@ -69,7 +69,7 @@ pub fn line<V>(
     }
 }
 
-/// The offset from pixel `at` of a line of the nearest pixel with background: of two the first.
+/// The offset from pixel `at` of a line to the nearest pixel with background; of two, the first.
 pub fn nearest_on_line(line: &[bool], at: usize) -> i32 {
     let background = (0..line.len()).filter(|k| !line[*k]);
     background.min_by_key(|k| k.abs_diff(at)).map_or(NONE, |k| k as i32 - at as i32)

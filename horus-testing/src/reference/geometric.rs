@@ -24,8 +24,7 @@ impl OperationDefinition for Transpose {
     }
 }
 
-/// The image sampled at the positions of `map`, for an output of `shape` (its channels are the
-/// image's).
+/// The image sampled at the positions of `map`, for an output of `shape`, which has the image's channels.
 pub fn warp(
     image: &ReferenceImage,
     shape: Shape,
@@ -41,7 +40,7 @@ pub fn warp(
     }))
 }
 
-/// The constant at an output pixel beyond an edge that is not interpolated.
+/// The constant at an output pixel beyond an edge, without interpolation.
 pub(super) fn beyond<T: Pixel>(edge: &WarpEdge, y: isize, x: isize) -> Option<T> {
     match edge {
         WarpEdge::Inside(inside) if !inside.holds(y, x) => Some(T::from_f64(inside.value)),
@@ -63,7 +62,7 @@ fn split<F: Float>(position: i64) -> (isize, F) {
     ((position >> 32) as isize, F::from_fraction(position as u32))
 }
 
-/// The nearest pixel; halves go to the next.
+/// The nearest pixel; halves round to the next.
 fn nearest<T: Pixel>(y: i64, x: i64, read: impl Fn(isize, isize) -> T) -> T {
     let round = |position: i64| ((position + (1 << 31)) >> 32) as isize;
     read(round(y), round(x))

@@ -7,8 +7,8 @@ use horus_base::shape::Border;
 
 /// A whole image: planes one after the other, each row-major.
 ///
-/// Images are equal if shape, type and all bits are, so that +0 does not equal -0. All NaNs are
-/// equal, as the processor chooses sign and payload of a computed NaN.
+/// Images are equal if shape, type and all bits are equal: +0 does not equal -0. All NaNs are equal, because the
+/// processor chooses sign and payload of a computed NaN.
 // Named like the type that it models; both occur in one file only where one is checked against the
 // other.
 #[derive(Clone)]
@@ -79,7 +79,7 @@ impl ReferenceImage {
         self.as_slice()[(c * height + y) * line + x]
     }
 
-    /// The pixel in plane `c`, row `y` and column `x` as a number, which all types are exactly.
+    /// The pixel in plane `c`, row `y` and column `x` as a number, which represents all types exactly.
     ///
     /// # Panics
     /// If it lies outside.

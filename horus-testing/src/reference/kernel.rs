@@ -1,6 +1,5 @@
-//! Kernels evaluated pixel by pixel, straight from their definitions: the reference for each launch
-//! of a device.
-// Long, as it holds the definition of each kernel.
+//! Kernels evaluated pixel by pixel from their definitions: the reference for each launch of a device.
+// Long, because it has the definition of each kernel.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,9 +21,9 @@ use horus_plan::ops::pixel::PixelKind;
 /// An image on the host: the rows of its window.
 #[derive(Clone, Debug)]
 pub struct HostImage {
-    /// Extent, type and rows held.
+    /// Shape, type and rows of the window.
     pub geometry: Geometry,
-    /// The elements, as the device holds them.
+    /// The elements, as in device memory.
     pub bytes: Vec<u8>,
 }
 
@@ -34,8 +33,7 @@ impl HostImage {
         HostImage { geometry, bytes: vec![0; geometry.bytes()] }
     }
 
-    /// Repeatable data of every kind: small and large values, zeros of both signs, and no
-    /// infinities.
+    /// Reproducible data of every kind: small and large values, zeros of both signs, and no infinities.
     pub fn random(geometry: Geometry, seed: u64) -> HostImage {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut next = || {
@@ -58,8 +56,8 @@ impl HostImage {
         HostImage { geometry, bytes }
     }
 
-    /// The first pixel in which two images of one geometry differ: index, ours, theirs. NaNs are
-    /// equal, as the processor chooses the payload of a computed NaN.
+    /// The first pixel in which two images of one geometry differ: index, ours, theirs. NaNs are equal, because the
+    /// processor chooses the payload of a computed NaN.
     pub fn difference(&self, other: &HostImage) -> Option<(usize, String, String)> {
         let size = self.geometry.dtype.size();
         let show = |b: &[u8]| match self.geometry.dtype {
@@ -81,7 +79,7 @@ impl HostImage {
         )
     }
 
-    /// The image in the rows of `window`: held rows, wrapped copies of them, or zeros.
+    /// The image in the rows of `window`: rows of this image, wrapped copies of them, or zeros.
     fn covering(&self, window: Window) -> HostImage {
         let mut out = HostImage::zeroed(Geometry { window, ..self.geometry });
         let Geometry { shape, window: held, .. } = self.geometry;
@@ -97,21 +95,21 @@ impl HostImage {
         out
     }
 
-    /// The place of a pixel. To kernels, samples are channels.
+    /// The place of a pixel. Kernels treat samples as channels.
     fn at(&self, c: usize, y: isize, x: usize) -> usize {
         let samples = self.geometry.shape.samples;
         let row = self.geometry.row(c / samples, self.held(y));
         (row + x * samples + c % samples) * self.geometry.dtype.size()
     }
 
-    /// The pixel of row `y`, which is held, and column `x` of plane `c`.
+    /// The pixel of row `y`, which the window has, and column `x` of plane `c`.
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
         reads::record_read(self, [y, x.cast_signed()]);
         let at = self.at(c, y, x);
         bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<T>()])
     }
 
-    /// [`HostImage::get`] as a number, which all types are exactly.
+    /// [`HostImage::get`] as a number, which represents all types exactly.
     pub(super) fn number(&self, c: usize, y: isize, x: usize) -> f64 {
         dispatch!(self.geometry.dtype, T => self.get::<T>(c, y, x).to_f64())
     }
@@ -135,7 +133,7 @@ impl HostImage {
         }
     }
 
-    /// As [`HostImage::sample`], of pixels of any type converted to `T`.
+    /// [`HostImage::sample`] for pixels of any type, converted to `T`.
     fn converted<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
         match (self.resolve(y, border), border.map(x, self.geometry.shape.width)) {
             (Some(y), Some(x)) => T::from_f64(self.number(c, y, x)),
@@ -143,7 +141,7 @@ impl HostImage {
         }
     }
 
-    /// Row `y`, or a held copy of it.
+    /// Row `y`, or a copy of it in the window.
     fn held(&self, y: isize) -> isize {
         let Geometry { shape, window, .. } = self.geometry;
         if window.contains(y) || shape.height == 0 {
@@ -175,7 +173,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
     let readable: Vec<Window> = (inputs.iter().enumerate())
         .map(|(i, image)| kernel.readable(i, image.geometry.window, image.geometry.shape.height))
         .collect();
-    // Images as they are, where that is possible, as reads are recorded by image.
+    // Uses images as they are if possible, because reads are recorded by image.
     if inputs.iter().zip(&readable).all(|(image, rows)| image.geometry.window == *rows) {
         return evaluate_readable(kernel, inputs, output, rows);
     }
@@ -248,7 +246,7 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
     }
 }
 
-/// The planes, rows and columns of the pixels that a launch makes.
+/// The planes, rows and columns of the pixels that a launch computes.
 pub(super) fn places(out: Geometry, rows: Window) -> impl Iterator<Item = (usize, isize, usize)> {
     let of_plane = move |c| (rows.start..rows.end).flat_map(move |y| (0..out.shape.width).map(move |x| (c, y, x)));
     (0..out.shape.planes()).flat_map(of_plane)
@@ -260,9 +258,8 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
     definition(operation).of_launch(inputs, output, out, rows);
 }
 
-/// The kernel with its chains evaluated and appended to its inputs. Chains are evaluated in all
-/// rows that an input holds; for another input that row is the same row, a wrapped copy of it, or
-/// one that is never read.
+/// The kernel with its chains evaluated and appended to its inputs. Chains are evaluated in all rows of an input's
+/// window; for another input such a row is the same row, a wrapped copy of it, or a row that is never read.
 fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKernel, Vec<HostImage>) {
     let (mut m, mut inputs) = (m.clone(), inputs.to_vec());
     let held = inputs.iter().map(|i| i.geometry.window).reduce(Window::union).unwrap_or(out.window);
@@ -288,10 +285,10 @@ fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKer
     (m, inputs)
 }
 
-/// A kernel of pixels, and what many pixels read of it, which is computed once.
+/// A map kernel, and intermediate results that many pixels read, each computed once.
 struct MapEvaluation<'a> {
     kernel: &'a MapKernel,
-    /// Results of each row pass, and the pixels of a chain.
+    /// Results of each row filter, and the pixels of a chain.
     passes: Vec<PixelCache<(usize, isize, isize), f64>>,
     pixels: PixelCache<(usize, isize, usize), Scalar>,
     chains: Vec<MapEvaluation<'a>>,
@@ -299,7 +296,7 @@ struct MapEvaluation<'a> {
 
 type PixelCache<At, V> = RefCell<HashMap<At, V>>;
 
-/// The value at a place, computed if it is not known. Recorded reads are those of each pixel alone.
+/// The value at a place, computed if it is not cached. Recorded reads are those of each pixel alone.
 fn get_or_compute<At: Eq + Hash, V: Copy>(known: &PixelCache<At, V>, at: At, compute: impl FnOnce() -> V) -> V {
     if reads::is_recording() {
         return compute();
@@ -364,8 +361,8 @@ impl<'a> MapEvaluation<'a> {
         m.result.map_or(Scalar::from_f64(out.dtype, 0.0), |v| value(v, &results))
     }
 
-    /// The pixel that a filter reads at row `y` and column `x` of an input, or of a chain, which is an
-    /// image of the extent of `out`.
+    /// The pixel that a filter reads at row `y` and column `x` of an input, or of a chain, which is an image of the
+    /// extent of `out`.
     fn read<T: Pixel>(
         &self,
         source: FilterSource,
@@ -400,8 +397,8 @@ impl<'a> MapEvaluation<'a> {
             LeafOp::Correlate(FilterSource::Stage(s), f, b) => {
                 let stage = &self.kernel.stages[*s];
                 let row = |dy: isize, _| -> T::Linear {
-                    // A column filter reads row-pass results; beyond the image those of the mapped row,
-                    // or the constant.
+                    // A column filter reads results of row filters; beyond the image, the mapped row's results, or the
+                    // constant.
                     let y = match stage.source {
                         FilterSource::Input(i) => inputs[i].resolve(y + dy, *b),
                         _ => b.map(y + dy, out.shape.height).map(usize::cast_signed),

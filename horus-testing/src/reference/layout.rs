@@ -1,4 +1,4 @@
-//! Definitions of what moves pixels or reads tables: pixel by pixel.
+//! Operations that move pixels or read tables, pixel by pixel.
 
 use super::kernel::{HostImage, places};
 use super::{OperationDefinition, ReferenceImage};
@@ -107,12 +107,12 @@ fn product(a: &ReferenceImage, b: &ReferenceImage, shape: Shape) -> ReferenceIma
     }))
 }
 
-/// A pixel of a matrix product, of the pairs of factors in order.
+/// A pixel of a matrix product, from the pairs of factors in order.
 pub(crate) fn sum_of_products<T: Float>(factors: impl Iterator<Item = [T; 2]>) -> T {
     factors.fold(T::ZERO, |sum, [a, b]| a.fma(b, sum))
 }
 
-/// For each pixel, the entry of `table` at that index.
+/// For each pixel, the entry of `table` at its index.
 pub(super) fn lookup(image: &ReferenceImage, table: &ReferenceImage) -> ReferenceImage {
     let lowest = dispatch!(image.dtype(), S => S::LOWEST.to_f64());
     let entry = |c, y, x| (image.number(c, y, x) - lowest) as usize;
@@ -121,8 +121,8 @@ pub(super) fn lookup(image: &ReferenceImage, table: &ReferenceImage) -> Referenc
     })
 }
 
-/// Images of one type, concatenated into an image of shape `shape`: along the channels if they have
-/// its depth, else along the depth.
+/// Images of one type, concatenated into an image of shape `shape`: along the channels if they have its depth, else
+/// along the depth.
 pub fn merge(images: &[&ReferenceImage], shape: Shape) -> ReferenceImage {
     let first = images[0];
     assert!(images.iter().all(|i| i.dtype() == first.dtype()), "merged images differ in type");

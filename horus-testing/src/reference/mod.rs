@@ -1,13 +1,12 @@
-//! The oracle: every operation straight from its definition, pixel by pixel.
+//! The oracle: every operation by its definition, pixel by pixel, neither optimised nor parallel.
 //!
-//! Nothing here is optimised or parallel. The oracle shares only definitions with backends: the
-//! arithmetic of [`Pixel`], [`Border::map`](horus_base::shape::Border::map), the order of the taps
-//! of a [`Filter`](horus_plan::ops::neighbourhood::Filter),
+//! Every backend, on any number of ranks and threads, must yield the bits of [`evaluate`] (except the sign and payload
+//! of NaN); `tests/goldens` checks [`evaluate`] against SciPy. The oracle shares only definitions with backends: the
+//! arithmetic of [`Pixel`], [`Border::map`](horus_base::shape::Border::map), the order of the taps of a
+//! [`Filter`](horus_plan::ops::neighbourhood::Filter),
 //! [`MedianSize::network`](horus_plan::ops::neighbourhood::MedianSize::network),
 //! [`Affine::at`](horus_plan::ops::geometric::Affine::at) and the fixed order of
-//! [`fold`](horus_plan::ops::reduce::fold). Every backend, on any number of ranks and threads, must
-//! yield the bits of [`evaluate`] (except the sign and payload of NaN); `tests/goldens` checks
-//! [`evaluate`] itself against scipy.
+//! [`fold`](horus_plan::ops::reduce::fold).
 
 use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Shape, Window};
@@ -35,7 +34,7 @@ mod image;
 pub use image::ReferenceImage;
 pub use layout::{deinterleaved, interleaved, merge};
 
-/// The values of the graph's roots, in their order. `source` gives existing values.
+/// The values of the graph's roots, in their order. `source` returns existing values.
 ///
 /// # Panics
 /// If the graph is malformed: inputs of the wrong number, type or size, or an operation whose
@@ -57,7 +56,7 @@ pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> ReferenceImage) -
     graph.roots.iter().map(|r| values[r.0].clone()).collect()
 }
 
-/// The value of one node from the values of its inputs. Interleaved channels are computed as planes.
+/// The value of one node, from the values of its inputs. Interleaved channels are computed as planes.
 fn apply(node: &Node<Op>, inputs: &[&ReferenceImage], source: &dyn Fn(ValueId) -> ReferenceImage) -> ReferenceImage {
     let orders = matches!(&node.op, Op::Source(_) | Op::Whole(Whole::Deinterleave(_) | Whole::Interleave(_)));
     if node.shape.samples > 1 && !orders {
@@ -97,7 +96,8 @@ pub(crate) trait OperationDefinition {
     /// Its result, of this shape and type, from images.
     fn of_images(&self, inputs: &[&ReferenceImage], result: (Shape, DType)) -> ReferenceImage;
 
-    /// The wanted rows of its result, from the images of a launch. Samples are channels: `out` is the geometry without them.
+    /// The requested rows of its result, from the images of a launch. Samples are channels: `out` is the geometry
+    /// without samples.
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window);
 }
 

@@ -41,12 +41,11 @@ fn neighbour<T: Pixel>(
     image.read(c, y.cast_signed() + dy, x.cast_signed() + dx, border)
 }
 
-/// Linear filter, not flipped. From +0, tap after tap: `accumulator = fma(tap, pixel,
-/// accumulator)`, the taps rounded to the image's type.
+/// A linear filter, not flipped. From +0, tap after tap: `accumulator = fma(tap, pixel, accumulator)`, with taps
+/// rounded to the image's type.
 ///
 /// # Panics
-/// If the image is not of a float type: a linear filter of integers is recorded as a conversion and
-/// a filter.
+/// If the image is not of a float type: a linear filter of integers is recorded as a conversion and a filter.
 pub fn correlate(image: &ReferenceImage, filter: &Filter, border: Border) -> ReferenceImage {
     assert!(image.dtype().is_float(), "a linear filter of {} pixels", image.dtype());
     horus_base::dispatch_float!(image.dtype(), T => ReferenceImage::from_fn(image.shape, |c, y, x| {
@@ -129,16 +128,15 @@ pub(super) fn fourier_of<T: Float>(
     }
 }
 
-/// Correlation with `row`, then with `column`. The first result is rounded to the image's type, and
-/// the border mode of the second applies to *that*: [`Border::Constant`] yields the constant there,
-/// not the filtered constant.
+/// Correlation with `row`, then with `column`. The first result is rounded to the image's type, and the border mode of
+/// the second applies to *this result*: [`Border::Constant`] yields the constant there, not the filtered constant.
 pub fn separable(image: &ReferenceImage, row: &Filter, column: &Filter, border: Border) -> ReferenceImage {
     assert!(row.is_row() && column.is_column(), "a separable filter is a row and a column");
     correlate(&correlate(image, row, border), column, border)
 }
 
-/// The generalized convolution of the values of `read`, in the order of the window's offsets, from the
-/// identity of the reduction.
+/// The generalized convolution of the values of `read`, in the order of the footprint's offsets, from the identity of
+/// the reduction.
 fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isize) -> T) -> T {
     fn combine<T: Pixel>(how: Combine, pixel: T, weight: T) -> T {
         match how {
@@ -173,8 +171,8 @@ fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isize) -> T) -
     accumulator
 }
 
-/// The sum of products of the values of `read` and taps, in the order of the window's offsets, each product and each sum rounded to
-/// `f64`; then cut to the type.
+/// The sum of products of the values of `read` and taps, in the order of the footprint's offsets. Each product and each
+/// sum is rounded to `f64`; the result is truncated to the type.
 fn truncated_at<T: Pixel>(t: &Truncated, plane: usize, border: Border, read: impl Fn(usize, isize, isize) -> T) -> T {
     let (taps, offsets) = (t.window.taps(), t.window.offsets());
     let pixel = |k: usize| match t.plane(plane, t.level(k), border) {
@@ -216,8 +214,7 @@ pub(super) fn order_at<T: Pixel>(
     }
 }
 
-/// The median of the values of `read` in the square, by [`MedianSize::network`] on them in row-major
-/// order.
+/// The median of the values of `read` in the square, by [`MedianSize::network`], in row-major order.
 fn median_at<T: Pixel>(size: MedianSize, read: impl Fn(isize, isize) -> T) -> T {
     let r = size.radius().cast_signed();
     let mut v: Vec<T> = (-r..=r).flat_map(|dy| (-r..=r).map(move |dx| (dy, dx))).map(|(dy, dx)| read(dy, dx)).collect();

@@ -1,4 +1,4 @@
-//! Pixel operations: the Rust bodies of the table, pixel by pixel.
+//! Pixel operations, by the Rust bodies of the table.
 
 use super::{Pixel, ReferenceImage, Scalar};
 use horus_plan::ops::pixel::{PixelKind, PixelOp};
@@ -57,8 +57,8 @@ pub fn apply(op: PixelOp, operands: &[ImageOrScalar<'_>]) -> ReferenceImage {
     assert_eq!(operands.len(), op.arity(), "{op} has another number of operands");
     let shape = images(operands).next().expect("an operand is an image").shape;
     assert!(images(operands).all(|i| i.shape == shape), "operands of {op} differ in size");
-    // The operand type: that of an image among them, or, for a `Select` between two constants, that
-    // of the constants.
+    // The operand type: the type of an image among the operands, or, for a `Select` between two constants, the type of
+    // the constants.
     let (mask, values) = operands.split_at(usize::from(op.info().kind == PixelKind::Select));
     let dtype = images(values).next().map(ReferenceImage::dtype).unwrap_or_else(|| match values[0] {
         ImageOrScalar::Const(c) => c.dtype(),

@@ -1,4 +1,4 @@
-//! The pixels that kernel definitions read, recorded one by one: the reference for footprints.
+//! Records the pixels that kernel definitions read, one by one: the reference for footprints.
 
 use std::cell::RefCell;
 

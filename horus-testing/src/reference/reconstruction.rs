@@ -38,7 +38,7 @@ pub fn reconstruct(marker: &ReferenceImage, mask: &ReferenceImage, how: Reconstr
     })
 }
 
-/// Reconstruction of a mask from a marker, of `[depth, height, width]` pixels: the definition.
+/// Reconstruction of a mask from a marker, of `[depth, height, width]` pixels, by definition.
 pub fn reconstruction<T: Pixel>(marker: &[T], mask: &[T], extent: [usize; 3], how: Reconstruction) -> Vec<T> {
     let [_, height, width] = extent;
     let mask: Vec<T> = mask.iter().map(|v| how.ordered(*v)).collect();

@@ -155,8 +155,8 @@ impl OperationDefinition for Histogram {
     }
 }
 
-/// The results of a row: one, or one per column. `operand` is that of reductions that [have
-/// one](RowReduce::has_operand): the mean, or the value to find.
+/// The results of a row: one, or one per column. Reductions that [have one](RowReduce::has_operand) read `operand`: the
+/// mean, or the value to find.
 ///
 /// # Panics
 /// If a required operand is missing.
@@ -212,7 +212,7 @@ pub fn running_depth(image: &ReferenceImage) -> ReferenceImage {
     ReferenceImage::new(image.shape, sums)
 }
 
-/// [`fold`] of an image of extent `of`, whose pixels are `at` plane, row and column.
+/// [`fold`] of an image of shape `of`; `at` returns the pixel of a plane, row and column.
 pub(super) fn folded<T: Pixel>(how: Fold, of: Shape, at: &dyn Fn(usize, usize, usize) -> T) -> Vec<T> {
     let planes = 0..of.planes();
     let column = |x| planes.clone().map(move |c| (0..of.height).map(move |y| at(c, y, x)));
@@ -233,8 +233,8 @@ pub(super) fn folded<T: Pixel>(how: Fold, of: Shape, at: &dyn Fn(usize, usize, u
     }
 }
 
-/// All elements reduced to one value: those of each plane, row by row as one sequence, then planes.
-/// Columns are reduced separately.
+/// Reduces all elements to one value: each plane, row by row as one sequence, then planes. Columns are reduced
+/// separately.
 pub fn fold(image: &ReferenceImage, how: Fold) -> ReferenceImage {
     horus_base::dispatch!(image.dtype(), T => {
         let found = folded(how, image.shape, &|c, y, x| image.at::<T>(c, y, x));
@@ -259,13 +259,13 @@ pub fn labels(labels: &ReferenceImage, image: Option<&ReferenceImage>, how: Labe
     ReferenceImage::new(Shape::new(rows, columns, 1), out)
 }
 
-/// Each rectangle of a grid reduced; `out` is the extent of the grid.
+/// Reduces each rectangle of a grid; `out` is the shape of the grid.
 pub fn tiles(image: &ReferenceImage, grid: Grid, how: TileReduce, out: Shape) -> ReferenceImage {
     let result = |c, y, x| tile(how, grid.rectangle(image.shape, y, x), &|y, x| image.number(c, y, x));
     horus_base::dispatch!(how.result(image.dtype()), R => ReferenceImage::from_fn(out, |c, y, x| R::from_f64(result(c, y, x))))
 }
 
-/// The pixels, which `at` yields, of a rectangle of `rows` and `columns` reduced.
+/// Reduces the pixels, returned by `at`, of a rectangle of `rows` and `columns`.
 pub(super) fn tile(
     how: TileReduce,
     (rows, columns): (Range<usize>, Range<usize>),
@@ -279,7 +279,7 @@ pub(super) fn tile(
     }
 }
 
-/// Counts in `bins` equal bins over `lo..=hi` of the pixels of all planes; see [`bin_of`].
+/// Counts the pixels of all planes in `bins` equal bins over `lo..=hi`; see [`bin_of`].
 pub fn histogram(image: &ReferenceImage, bins: usize, lo: f64, hi: f64) -> ReferenceImage {
     let mut counts = vec![0.0f64; bins];
     for v in image.numbers() {

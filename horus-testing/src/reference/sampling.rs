@@ -68,9 +68,8 @@ impl OperationDefinition for Resize {
     }
 }
 
-/// `image` sampled at the positions in `coordinates`: rows and columns, or levels, rows and
-/// columns, each an image of one channel. The result has the extent of the positions, and with two
-/// coordinates also the levels of the image.
+/// `image` sampled at the positions in `coordinates`: rows and columns, or levels, rows and columns, each an image of
+/// one channel. The result has the shape of the positions, and with two coordinates also the levels of the image.
 pub fn remap(
     image: &ReferenceImage,
     coordinates: &[&ReferenceImage],
@@ -139,8 +138,7 @@ pub fn resize(image: &ReferenceImage, how: &Resize, shape: Shape) -> ReferenceIm
     }))
 }
 
-/// The weighted sum of the pixels given by `read` in a run of rows and columns: down the columns
-/// first.
+/// The weighted sum of the pixels given by `read` in a run of rows and columns, down the columns first.
 pub(super) fn resized<T: Pixel>(
     rows: (&WeightedRuns, &WeightedRun),
     columns: (&WeightedRuns, &WeightedRun),

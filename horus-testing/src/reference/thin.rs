@@ -1,4 +1,4 @@
-//! Thinning straight from Guo and Hall's conditions: each pass looks at all pixels of the mask as the pass before left it.
+//! Thinning by Guo and Hall's conditions: each iteration reads all pixels of the mask as the previous one left it.
 
 use super::kernel::HostImage;
 use super::{OperationDefinition, ReferenceImage};
@@ -39,7 +39,7 @@ fn thin(height: usize, width: usize, there: impl Fn(usize, usize) -> bool) -> Ve
         for pass in 0..2 {
             let before = mask.clone();
             for i in (0..mask.len()).filter(|i| before[*i]) {
-                // The neighbours x1 to x8 of the paper: the one to the right, and on anti-clockwise.
+                // The neighbours x1 to x8 of the paper: the right neighbour, then anti-clockwise.
                 let around = [(0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1), (1, 0), (1, 1)];
                 let x = around.map(|(dy, dx)| {
                     let at = (i / width).checked_add_signed(dy).zip((i % width).checked_add_signed(dx));

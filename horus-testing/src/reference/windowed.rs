@@ -44,7 +44,7 @@ pub fn windowed(image: &ReferenceImage, how: &Sliding, dtype: DType) -> Referenc
     }))
 }
 
-/// The plane that is read some levels from a plane of a volume; none where the constant is read.
+/// The plane so many levels from a plane of a volume; `None` where the constant is read.
 pub(super) fn plane_at(shape: Shape, plane: usize, dz: isize, border: Border) -> Option<usize> {
     let level = border.map((plane / shape.channels).cast_signed() + dz, shape.depth)?;
     Some(level * shape.channels + plane % shape.channels)
@@ -56,8 +56,8 @@ pub(super) fn constant(dtype: DType, border: Border) -> f64 {
     horus_base::dispatch!(dtype, T => T::from_f64(value).to_f64())
 }
 
-/// The result of the window whose pixels, of type `dtype`, `read` yields by level, row and column, not yet rounded to the
-/// result type.
+/// The result, not yet rounded to the result type, of a window; `read` returns its pixels, of type `dtype`, by level,
+/// row and column.
 pub(super) fn windowed_at(how: &Sliding, dtype: DType, read: &dyn Fn(isize, isize, isize) -> f64) -> f64 {
     let in_plane = |y, x| read(0, y, x);
     match &how.how {

@@ -1,4 +1,4 @@
-//! Batches: their launches are made in order, in memory that is fresh each time.
+//! Batches: their launches run in order, in memory that is fresh each time.
 
 use std::any::Any;
 use std::collections::HashMap;

@@ -14,19 +14,19 @@ use horus_host::device::{BlockCopy, Device, DeviceQueue, Exchange, Fabric, Memor
 /// Bytes for a position in a written block.
 type Arrival = (usize, usize, Vec<u8>);
 
-/// The deliveries of an exchange in progress. It has copied what it reads and sends, so the blocks
-/// may be dropped.
+/// The deliveries of an exchange in progress. It has copied the data that it reads and sends, so the blocks may be
+/// dropped.
 #[derive(Debug, Default)]
 pub(super) struct PendingArrivals {
-    /// The written blocks that it was started with.
+    /// The written blocks at its start.
     writes: Vec<Arc<()>>,
     arrivals: Vec<Arrival>,
-    /// Copies between written blocks, by their index among them.
+    /// Copies between written blocks, by their index among these.
     copies: Vec<BlockCopy>,
 }
 
 impl PendingArrivals {
-    /// An upload of pieces of a buffer to a block; nothing reaches the block before it arrives.
+    /// Begins an upload of pieces of a buffer to a block; nothing reaches the block before the upload arrives.
     pub(super) fn upload(
         source: &[u8],
         target: &Memory,
@@ -54,7 +54,7 @@ impl PendingArrivals {
         let outgoing =
             work.sends.iter().map(|m| Ok((m.rank, block(reads, writes, m.block)?[m.at..m.at + m.bytes].to_vec())));
         let outgoing = outgoing.collect::<Result<Vec<(usize, Vec<u8>)>, DeviceError>>()?;
-        // Received data is absent before `arrive`, and the old contents are gone.
+        // Received data is absent before `arrive`, and the old contents are lost.
         for m in &work.receives {
             written(writes, to(m.block)?)?[m.at..m.at + m.bytes].fill(POISON);
         }
@@ -81,7 +81,7 @@ impl PendingArrivals {
         Ok(under_way)
     }
 
-    /// Fails unless the written blocks are those that it was started with.
+    /// Fails unless these are the written blocks at its start.
     pub(super) fn expects(&self, writes: &[&mut Memory]) -> Result<(), DeviceError> {
         let given = writes.iter().map(|w| identity(w)).collect::<Result<Vec<_>, DeviceError>>()?;
         if given.len() != self.writes.len() || given.iter().zip(&self.writes).any(|(a, b)| !Arc::ptr_eq(a, b)) {

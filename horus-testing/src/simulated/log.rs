@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts of calls of a [`SimulatedDevice`](super::SimulatedDevice) device.
+/// Counts of calls of a [`SimulatedDevice`](super::SimulatedDevice).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
     /// Whole or partial copies from the host.
@@ -36,7 +36,7 @@ pub(super) struct CallCounters {
     pub(super) peak: AtomicUsize,
 }
 
-/// Access to the counts of a [`SimulatedDevice`](super::SimulatedDevice) device owned by a session.
+/// Access to the counts of a [`SimulatedDevice`](super::SimulatedDevice) that belongs to a session.
 #[derive(Clone, Debug)]
 pub struct CallCountsHandle(pub(super) Arc<CallCounters>);
 

@@ -1,5 +1,4 @@
-//! Uploads of a simulated device, host memory that it uses in place of its own, and memory that it
-//! lends.
+//! Uploads of a simulated device, host memory that it uses in place of its own, and memory that it exports.
 
 use std::any::Any;
 use std::sync::atomic::Ordering;

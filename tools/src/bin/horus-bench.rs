@@ -1,7 +1,5 @@
-//! Times operations and detectors of Horus, and the machine's own limits, in one process.
-//!
-//! Results are written in the format of the peers' script, so that `benches/run.sh` can compare
-//! them.
+//! Times operations and detectors of Horus, and the limits of the machine, in one process. Results have the format of
+//! the script of the peer libraries, so that `benches/run.sh` can compare them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -130,7 +128,7 @@ impl OperationBench {
         self.evaluated(move || image.gauss(sigma))
     }
 
-    /// A sequence of filters: on several ranks, halos are exchanged before each but the first.
+    /// A sequence of filters. On several ranks, halos are exchanged before each filter except the first.
     fn in_turn(&self, sigma: f64, rounds: usize) -> Result<TimedWork> {
         let image = self.image.clone();
         self.evaluated(move || (0..rounds).fold(image.clone(), |i, _| i.gauss(sigma)))
@@ -217,7 +215,7 @@ fn as_rank_0(session: &Session, value: bool) -> Result<bool> {
     Ok(all[0] == 1)
 }
 
-/// Seconds of each counted run, until the last rank was done, and of the first.
+/// Seconds of each counted run, until the last rank was done, and of the first run.
 fn measure(
     session: &Session,
     mut work: impl FnMut() -> Result<()>,
@@ -315,7 +313,7 @@ struct KernelTimes {
     launches: usize,
 }
 
-/// The seconds that kernels of `work` take by the device's clock.
+/// The seconds of the kernels of `work` by the device's clock.
 fn kernels(session: &Session, work: impl FnOnce() -> Result<()>) -> Result<KernelTimes> {
     let (measured, before) = (session.measured()?.kernels, session.stats());
     work()?;
@@ -327,8 +325,7 @@ fn kernels(session: &Session, work: impl FnOnce() -> Result<()>) -> Result<Kerne
     })
 }
 
-/// Times everyday operations on images of each size: all of an evaluation on a CPU, the kernels by
-/// its own clock on a GPU.
+/// Times everyday operations on images of each size: the whole evaluation on a CPU, the kernels by its clock on a GPU.
 fn measure_everyday(options: &BenchOptions) -> Result<()> {
     let mut results = Vec::new();
     for &size in &options.size {

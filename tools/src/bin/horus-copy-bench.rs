@@ -1,6 +1,6 @@
-//! Times copies between a program's memory and the chunks through which pixels travel to a device
-//! and back, by number of threads, size of chunks, synchronisation and kind of stores. With a
-//! device, compares the throughput of such copies with copies that the device makes directly.
+//! Times copies between a program's memory and the chunks through which pixels pass to a device and back, by number of
+//! threads, size of chunks, synchronisation and kind of stores. With a device, compares the throughput of such copies
+//! with direct copies by the device.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -68,7 +68,7 @@ const WAYS: [(&str, CopySynchronisation); 3] = [
     ("streamed", CopySynchronisation::InTurn(Stores::Streamed)),
 ];
 
-/// Copies to the few chunks, or from them.
+/// Copies to or from the few chunks.
 fn through(workers: &Workers, way: CopySynchronisation, up: bool, user: &mut [u8], chunks: &mut [Vec<u8>]) {
     let size = chunks[0].len();
     let at_once = if let CopySynchronisation::Each = way { 1 } else { chunks.len().saturating_sub(1).max(1) };

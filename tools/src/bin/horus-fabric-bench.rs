@@ -1,11 +1,11 @@
-//! Speed of halo exchange between GPUs: Horus's exchange compared with the same messages handed to
-//! NCCL directly, and with the path through the host.
+//! Speed of halo exchange between GPUs: Horus's exchange, the same messages passed to NCCL directly, and the path
+//! through the host.
 //!
-//!     mpirun -n 4 horus-fabric-bench [ROWS [COLUMNS [ROUNDS]]]        (21 rows of 16384 f32, 200 rounds)
+//! mpirun -n 4 horus-fabric-bench [ROWS [COLUMNS [ROUNDS]]]        (21 rows of 16384 f32, 200 rounds)
 //!
-//! One rank per GPU. Rank 0 prints the median time of a single exchange, and the time per exchange
-//! when many are enqueued, each on the slowest rank; `ratio` is Horus divided by NCCL. Received
-//! bytes are checked. Without NCCL, only the path through the host is measured.
+//! One rank per GPU. Rank 0 prints the median time of a single exchange, and the time per exchange when many are
+//! enqueued, each on the slowest rank; `ratio` is Horus divided by NCCL. Received bytes are checked. Without NCCL, only
+//! the path through the host is measured.
 
 use std::panic::Location;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ const WARM_UP: usize = 20;
 struct FabricBench<'a> {
     comm: &'a dyn Communicator,
     device: CudaDevice,
-    /// For messages through the host.
+    /// Memory for messages through the host.
     pool: Arc<Pool>,
     graph: Graph<Kernel>,
     partition: Partition,
@@ -101,8 +101,7 @@ impl FabricBench<'_> {
         Ok(())
     }
 
-    /// Median microseconds of a single exchange, and microseconds per exchange of many, on the
-    /// slowest rank.
+    /// Median microseconds of a single exchange, and microseconds per exchange of many, on the slowest rank.
     fn time(&self, rounds: usize, mut exchange: impl FnMut() -> BenchResult<()>) -> BenchResult<(f64, f64)> {
         let mut times = Vec::new();
         for round in 0..WARM_UP + rounds {
@@ -175,7 +174,7 @@ fn run(comm: &dyn Communicator) -> BenchResult<()> {
     bench.check(&memory)?;
     let ours = bench.time(rounds, || bench.horus(&mut memory))?;
     show("Horus", ours);
-    // The same messages between the same ranks, each with a place of its own in a separate block.
+    // The same messages between the same ranks, each with its own place in a separate block.
     let neighbours: Vec<usize> = (0..ranks).filter(|r| r + 1 == me || me + 1 == *r).collect();
     let place = |first: usize| {
         let message = move |(i, r): (usize, &usize)| Message { rank: *r, block: 0, at: (first + i) * bytes, bytes };

@@ -113,7 +113,7 @@ impl<'a> FieldBench<'a> {
         self.tracers.each_ref().map(|f| Image::from_slice(&self.session, (depth, height, width), f))
     }
 
-    /// Median seconds of the runs but the first, and the launches of each.
+    /// Median seconds of the runs after the first, and the launches of each.
     fn median(&self, mut run: impl FnMut() -> Result<()>) -> Result<(f64, usize)> {
         run()?;
         let before = self.session.stats().made.launches;
@@ -128,7 +128,7 @@ impl<'a> FieldBench<'a> {
     }
 
     fn on_device(&self, row: &FieldProgram) -> Result<(f64, usize)> {
-        // Computed, so that they are on the device and not host data.
+        // Computed, so that the fields are on the device.
         let tracers = self.given().map(|f| f + 0.0);
         self.session.evaluate()?;
         self.median(|| {

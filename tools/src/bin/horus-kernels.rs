@@ -1,9 +1,7 @@
-//! Writes the package of machine code that ships with a release, so that a first run of the
-//! detectors compiles nothing.
+//! Writes the package of machine code that ships with a release, so that a first run of the detectors compiles nothing.
 //!
-//! Needs NVRTC and no GPU. Equal compilers and sources give equal bytes. The user's tuning table
-//! (`HORUS_TUNING`) affects the kernels: `scripts/kernels.sh` makes the package of a release
-//! without one.
+//! Needs NVRTC and no GPU. Equal compilers and sources give equal bytes. The user's tuning table (`HORUS_TUNING`)
+//! affects the kernels; `scripts/kernels.sh` makes the package of a release without it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! Measures this machine, so that sessions predict costs by it: copies, launches, kernels, messages
-//! between ranks, files.
+//! Measures copies, launches, kernels, messages between ranks and files on this machine, so that sessions can predict
+//! costs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,7 +46,7 @@ fn run(options: &MachineOptions) -> Result<()> {
     let session = builder.build()?;
     let Some(device) = session.device() else { return Err(Error::Config("the session has no device".into())) };
     let profile = if options.show { here::profile(device)? } else { measure(device, session.comm(), options.quick)? };
-    // One rank per kind of hardware keeps its profile and prints it.
+    // One rank per kind of hardware stores its profile and prints it.
     let kinds =
         session.comm().gather(here::number(&profile.hardware)).map_err(|e| e.during(session.rank(), "keeping it"))?;
     if kinds[..session.rank()].contains(&kinds[session.rank()]) {

@@ -1,10 +1,9 @@
-//! Measures a series of pictures against its parts, each measured alone.
+//! Compares a series of pictures with its parts, each measured alone.
 //!
-//! The bound per picture is the busiest resource: on a GPU its kernels, a direction of its bus, or
-//! the host's cores; on the CPU, whose cores also run the kernels, the cores. Decoding and encoding
-//! are measured with one core, and with all at once: cores share caches, memory, and often, in
-//! pairs, their arithmetic units. The bound uses the former divided by the number of cores, the
-//! second ratio the latter.
+//! The bound per picture is the busiest resource: on a GPU its kernels, a direction of its bus, or the host's cores; on
+//! the CPU, whose cores also run the kernels, the cores. Decoding and encoding are measured with one core, and with all
+//! at once, because cores share caches, memory, and often, in pairs, their arithmetic units. The bound uses the time of
+//! one core divided by the number of cores; the second ratio uses the time of all cores.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -77,7 +76,7 @@ fn run(args: &SeriesBenchArgs) -> Result<()> {
     let (mut lines, mut files) = (Vec::new(), Vec::new());
     for (i, picture) in std::iter::once(&decoded[0]).chain(&decoded).enumerate() {
         let response = operation(&AnyImage::from_picture(&session, picture.clone()));
-        // Downloaded pixels are bytes; encoding PGM only copies them.
+        // Downloaded pixels are bytes, which encoding PGM only copies.
         let bytes = response.encode(Format::Pgm, &options)?;
         if i == 0 {
             before = session.times(); // one-time costs are over
@@ -138,7 +137,7 @@ fn run(args: &SeriesBenchArgs) -> Result<()> {
     Ok(())
 }
 
-/// Time for decoding a picture and encoding its result when all cores do only that.
+/// Time for decoding a picture and encoding its result while all cores do only this.
 fn all_cores(cores: usize, paths: &[PathBuf], results: &[Vec<u8>]) -> Result<Duration> {
     /// Pictures per core.
     const EACH: usize = 4;
@@ -176,10 +175,10 @@ fn session_of_one() -> Result<Session> {
     Session::builder().device("cpu").threads(1).build()
 }
 
-/// Pictures of vessels, each rotated further: they compress like photographs, and all differ.
+/// Pictures of vessels, each rotated further: they compress like photographs, and all are different.
 fn pictures(args: &SeriesBenchArgs, folder: &Path) -> Result<Vec<PathBuf>> {
     let session = Session::builder().device("cpu").build()?;
-    let worms = Image::worms(&session, args.size, args.size);
+    let worms = samples::worms(&session, args.size, args.size);
     let make = |i: usize| {
         let path = folder.join(format!("{i:04}.pgm"));
         if !path.exists() {

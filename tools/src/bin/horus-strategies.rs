@@ -1,7 +1,6 @@
-//! Times strategies of copying between host and device (chapter 5 of the thesis), or shares of the
-//! rows between two devices, and compares them with predictions; or times programs by the strategy
-//! that is chosen, also ones drawn at random, and compares them with the work of their busiest
-//! queue.
+//! Compares measured times with predictions: of strategies of copying between host and device (chapter 5 of the
+//! thesis), or of shares of the rows between two devices. With random programs, compares the chosen strategy with the
+//! work of the busiest queue.
 //!
 //! Pixels come from page-locked memory and go to page-locked memory.
 
@@ -75,7 +74,7 @@ struct StrategyProgram {
 #[derive(Clone, Copy)]
 enum StrategyFunction {
     Image(fn(&[Image<f32>]) -> Image<f32>),
-    /// Of temperatures and salinities.
+    /// A program over temperatures and salinities.
     Ocean(fn(&SeaWater, [&OceanField; 2]) -> Vec<OceanField>),
 }
 
@@ -140,7 +139,7 @@ fn image(size: usize) -> Shape {
 }
 
 impl StrategyProgram {
-    /// The extent of what it reads, for images of `size` rows and columns.
+    /// The shape of the inputs, for images of `size` rows and columns.
     fn shape(&self) -> fn(size: usize) -> Shape {
         match self.record {
             StrategyFunction::Image(_) => image,
@@ -148,7 +147,7 @@ impl StrategyProgram {
         }
     }
 
-    /// The function that records it. What an ocean has besides temperatures and salinities is made once in a session.
+    /// The function that records the program. An ocean's other data are made once in a session.
     fn recorder(&self) -> Box<ProgramRecorder<f32>> {
         match self.record {
             StrategyFunction::Image(record) => Box::new(move |given| Ok(vec![record(given)])),
@@ -188,7 +187,7 @@ fn programs(options: &StrategiesOptions) -> Result<Vec<&'static StrategyProgram>
 #[derive(Clone, Copy)]
 enum Strategy {
     Copies(Transfer),
-    /// Per cent of the rows of the second device.
+    /// Share of the second device, in per cent of the rows.
     Share(f64),
 }
 
@@ -203,7 +202,7 @@ impl Strategy {
     }
 }
 
-/// The forced strategies, and the automatic choice, which comes last.
+/// The forced strategies, then the automatic choice.
 fn strategies(shares: &[f64]) -> Vec<(String, Strategy)> {
     let auto = ("auto".to_owned(), Strategy::Copies(Transfer::Auto));
     if !shares.is_empty() {
@@ -298,7 +297,7 @@ impl<T: Pixel> LockedImages<T> {
         let given: Vec<_> = from.iter().map(|pixels| Image::from_pixels(session, pixels.clone())).collect();
         let results = record(&given)?;
         for (i, result) in results.iter().enumerate() {
-            // Memory of the same extent is used again.
+            // Reuses memory of the same extent.
             match self.to.iter().skip(i).position(|to| to.shape() == result.shape()) {
                 Some(at) => self.to.swap(i, i + at),
                 None => self.to.insert(i, session.pixels_of(result.shape())?),
@@ -326,7 +325,7 @@ fn by_strategy<T: Pixel>(
     timed(options, &sessions, |session| places.run(session, inputs, record))
 }
 
-/// Sessions take turns, so that a change in the machine's speed affects all of them.
+/// Sessions alternate, so that a change in the machine's speed affects all of them.
 fn timed(
     options: &StrategiesOptions,
     sessions: &[&CoreSession],
@@ -355,8 +354,8 @@ fn timed(
     Ok(runs.into_iter().zip(sessions).zip(before).map(told).collect())
 }
 
-/// The forced strategy with the same prediction as the automatic choice, which makes the same plan,
-/// and the median of the runs of both.
+/// The forced strategy with the same prediction as the automatic choice, which makes the same plan, and the median of
+/// the runs of both.
 fn chosen(times: &[StrategyTimes]) -> (Option<usize>, f64) {
     let Some((auto, forced)) = times.split_last() else { return (None, 0.0) };
     let same = forced.iter().position(|t| (t.predicted / auto.predicted - 1.0).abs() < 1e-6);
@@ -435,10 +434,10 @@ fn write(options: &StrategiesOptions, table: String, values: String) -> Result<(
     Ok(())
 }
 
-/// A program that is timed beside its queues.
+/// Times of a program and of its queues.
 struct QueueRow {
     name: String,
-    /// Its steps, if it was drawn at random.
+    /// Its operations, if it was drawn at random.
     steps: String,
     inputs: usize,
     shape: fn(usize) -> Shape,
@@ -469,7 +468,7 @@ impl QueueRow {
     }
 }
 
-/// The share of ratios that are close to 1, and the largest one.
+/// The share of ratios that are close to 1, and the largest ratio.
 fn distribution(ratios: &[f64]) -> String {
     let mut sorted = ratios.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -482,9 +481,9 @@ fn distribution(ratios: &[f64]) -> String {
     )
 }
 
-/// Compares programs with the work of their queues. Times are of sessions that do not trace, queues
-/// of others: to time a launch takes some microseconds, and launches that are timed are not
-/// submitted together. Each program has sessions of its own, whose plans go with them.
+/// Compares programs with the work of their queues. Sessions that measure times do not trace, other sessions measure
+/// queues: timing a launch takes some microseconds, and timed launches are not submitted together. Each program has its
+/// own sessions, and their plans end with them.
 fn compare_with_queues(options: &StrategiesOptions, random: u64) -> Result<()> {
     let open = |trace| Session::builder().device(&options.device).eager(true).trace(trace).build();
     let (plain, tracing) = (open(false)?, open(true)?);

@@ -1,8 +1,6 @@
-//! Searches for the launch shapes that are fastest on a GPU, and keeps them for every program of
-//! this user.
+//! Searches for the fastest launch shapes on a GPU, and stores them for every program of this user.
 //!
-//! Tuning changes no result: each candidate's output is compared bit by bit with that of the
-//! present choice.
+//! Tuning changes no result: each candidate's output is compared bit by bit with the output of the present choice.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -90,8 +88,7 @@ fn search(options: &TuneOptions, dtype: DType) -> Result<Vec<TuningEntry>> {
     Ok(found)
 }
 
-/// Replaces the older rows for the same kernels; writes one row per line, so that tables can be
-/// compared.
+/// Replaces the older rows for the same kernels. Writes one row per line, so that tables can be compared.
 fn write(path: &Path, old: Vec<TuningEntry>, new: Vec<TuningEntry>) -> Result<()> {
     let replaced = |e: &TuningEntry| new.iter().any(|n| (n.arch, n.family) == (e.arch, e.family));
     let rows = old.into_iter().filter(|e| !replaced(e)).chain(new.iter().copied());
@@ -105,7 +102,7 @@ fn write(path: &Path, old: Vec<TuningEntry>, new: Vec<TuningEntry>) -> Result<()
 fn run(options: &TuneOptions) -> Result<()> {
     let missing = || Error::Config("no path for the table: pass --output, or set HORUS_TUNING or HOME".into());
     let path = options.output.clone().or_else(user_table).ok_or_else(missing)?;
-    // It would be replaced.
+    // A file that is not a table is not replaced.
     let old = rows_of(&path).map_err(|e| Error::read(&path, format!("not a table of launch shapes: {e}")))?;
     let mut found = search(options, DType::F32)?;
     if options.double {

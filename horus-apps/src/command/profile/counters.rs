@@ -1,4 +1,4 @@
-//! Hardware counters of the processor, where the system lends them.
+//! Hardware counters of the processor, if the system permits them.
 
 /// Events of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,12 +18,12 @@ impl ThreadEvents {
         }
     }
 
-    /// The events since earlier ones.
+    /// The events since `before`.
     pub(super) fn since(self, before: ThreadEvents) -> ThreadEvents {
         self.with(before, u64::saturating_sub)
     }
 
-    /// Both.
+    /// The sum of both.
     pub(super) fn and(self, other: ThreadEvents) -> ThreadEvents {
         self.with(other, u64::saturating_add)
     }
@@ -50,7 +50,7 @@ impl ThreadCounters {
     /// Starts counting.
     ///
     /// # Errors
-    /// The reason why the system lends none.
+    /// The reason why the system permits none.
     pub(super) fn open() -> Result<ThreadCounters, String> {
         use perf_event::events::Hardware;
         let open = |event| {
@@ -79,12 +79,12 @@ impl ThreadCounters {
     /// Fails.
     ///
     /// # Errors
-    /// That this is not Linux.
+    /// Always: this is not Linux.
     pub(super) fn open() -> Result<ThreadCounters, String> {
         Err("they are read on Linux only".into())
     }
 
-    /// None.
+    /// Always `None`.
     pub(super) fn read(&mut self) -> Option<ThreadEvents> {
         None
     }

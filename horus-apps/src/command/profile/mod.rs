@@ -1,9 +1,9 @@
 //! `horus profile INPUT OUTPUT OPERATION...`: what bounds each kernel of a run, and what would help.
 //!
-//! The run is that of `horus` without the word `profile`, several times; its launches are timed one by one ([`watched`]).
-//! On a GPU each kernel is then measured beside its arithmetic alone and its memory traffic alone
-//! (`horus_cuda::profile`) and its events are counted if asked for (`ncu`), on a processor always ([`counters`]).
-//! [`verdict`] says in words what follows.
+//! Runs `horus` without the word `profile` several times and times each launch ([`observed`]). On a GPU, each kernel's
+//! arithmetic and memory traffic are then also measured separately (`horus_cuda::profile`), and events are counted on
+//! request (`ncu`). On a processor, events are always counted ([`counters`]). [`verdict`] states the conclusions in
+//! words.
 
 mod counters;
 #[cfg(feature = "cuda")]
@@ -52,7 +52,7 @@ pub(super) fn command() -> clap::Command {
     )
 }
 
-/// The answer to `profile ...`, if `words` are that.
+/// The answer to `profile ...`, if `words` are this command.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, rest) = words.split_first()?;
     if first != "profile" {
@@ -80,7 +80,7 @@ struct ProfiledDevice {
     /// The number of a GPU, and the device.
     #[cfg(feature = "cuda")]
     gpu: Option<(usize, Arc<horus_cuda::CudaDevice>)>,
-    /// The reason for the absence of counters.
+    /// The reason why there are no counters.
     uncounted: Option<String>,
 }
 
@@ -183,7 +183,7 @@ fn run(job: &BatchJob, session: &CoreSession) -> Result<()> {
     }
 }
 
-/// A run after the first, which told all warnings.
+/// A run after the first, which gave all warnings.
 fn again(job: &BatchJob, session: &CoreSession) -> Result<()> {
     let level = log::max_level();
     log::set_max_level(level.min(log::LevelFilter::Error));
@@ -192,7 +192,7 @@ fn again(job: &BatchJob, session: &CoreSession) -> Result<()> {
     done
 }
 
-/// Refuses options of runs that are not profiled.
+/// Rejects options of runs that are not profiled.
 fn check(job: &BatchJob) -> Result<()> {
     let options = &job.options;
     let refused = [
@@ -291,9 +291,9 @@ fn parts(ordinal: usize, rows: &mut [KernelRow], tune: bool) -> Result<()> {
 
     use self::verdict::IsolatedKernel;
 
-    /// Launches of each.
+    /// Launches of each kernel.
     const REPEATS: usize = 21;
-    /// Fraction of the time from which on other launch shapes are tried.
+    /// Fraction of the time from which other launch shapes are tried.
     const MUCH: f64 = 0.1;
     let mut gpu = horus_cuda::CudaDevice::open(ordinal, None)?;
     let device = gpu.names().name;

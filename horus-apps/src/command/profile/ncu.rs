@@ -1,7 +1,7 @@
-//! Hardware counters of a GPU, by NVIDIA's `ncu` (Nsight Compute), where the driver permits them.
+//! Hardware counters of a GPU, read by NVIDIA's `ncu` (Nsight Compute), if the driver permits them.
 //!
-//! `ncu` runs this program again, which then launches each kernel once between the calls that `ncu` waits for, and lists
-//! them in a file: all have one name for `ncu`, and some are several kernels of the GPU.
+//! `ncu` runs this program again. That process launches each kernel once between the calls that `ncu` waits for, and
+//! lists the kernels in a file, because all have one name for `ncu`, and some are several kernels of the GPU.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -19,7 +19,7 @@ use crate::batch::BatchJob;
 /// Begins the first word of the program that `ncu` runs; the file of the list follows.
 const LIST: &str = "--list=";
 
-/// Sums over a kernel, and so over several.
+/// Metrics that are sums over one or several kernels.
 const METRICS: [&str; 10] = [
     "gpu__time_duration.sum",
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
@@ -44,14 +44,14 @@ fn counted([ns, conflicts, wavefronts, read, written, l2, hits, misses, issued, 
     }
 }
 
-/// The file of the list, in the program that `ncu` runs, and the other words.
+/// The file of the list, in the process that `ncu` runs, and the other words.
 pub(super) fn listed(words: &[OsString]) -> (Option<PathBuf>, &[OsString]) {
     let list = words.first().and_then(|word| word.to_str()?.strip_prefix(LIST)).map(PathBuf::from);
     let others = usize::from(list.is_some());
     (list, &words[others..])
 }
 
-/// The launch of a row, in a line.
+/// The launch of a row, on one line.
 fn line(row: &KernelRow) -> String {
     let ObservedLaunch { kernel, inputs, output, rows, .. } = &row.first;
     format!("{:?}", (kernel.name(), inputs, output, rows.len()))
@@ -73,7 +73,7 @@ pub(super) fn launch(job: &BatchJob, list: &Path) -> Result<()> {
 /// Counts in the launches of the program with these `words`.
 ///
 /// # Errors
-/// The reason for the absence of counters.
+/// The reason why there are no counters.
 pub(super) fn count(words: &[OsString], rows: &mut [KernelRow]) -> Result<(), String> {
     let text = |e: std::io::Error| e.to_string();
     let folder = tempfile::tempdir().map_err(text)?;
@@ -84,7 +84,7 @@ pub(super) fn count(words: &[OsString], rows: &mut [KernelRow]) -> Result<(), St
         let mut command = Command::new(ncu);
         command.args(["--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]);
         command.args(["--profile-from-start", "off", "--metrics", &METRICS.join(","), "--log-file"]).arg(&log);
-        // Numbers are printed as in the user's language otherwise.
+        // Otherwise numbers are printed in the user's language.
         command.arg(&program).arg("profile").arg(&first).args(words).env("LC_ALL", "C").stdin(Stdio::null()).output()
     };
     let absent = |e: &std::io::Error| e.kind() == ErrorKind::NotFound;
@@ -126,8 +126,8 @@ fn fields(line: &str) -> Vec<String> {
     all
 }
 
-/// The metrics of each kernel, in the order of launches, from what `ncu` and its program told; not a number where the
-/// GPU has no such metric.
+/// The metrics of each kernel, in the order of launches, from the output of `ncu` and its program; NaN if the GPU has
+/// no such metric.
 fn parse(told: &str) -> Result<Vec<MetricSums>, String> {
     if told.contains("ERR_NVGPUCTRPERM") {
         let page = "https://developer.nvidia.com/ERR_NVGPUCTRPERM";
@@ -143,7 +143,7 @@ fn parse(told: &str) -> Result<Vec<MetricSums>, String> {
     let mut table = told.lines().skip_while(|line| !line.starts_with("\"ID\""));
     let heads = fields(table.next().ok_or("ncu printed no table")?);
     let columns = METRICS.map(|metric| heads.iter().position(|head| head == metric));
-    // Units, those of sums without factors, are below the heads.
+    // Units are below the heads; units of sums have no factors.
     let lines = table.skip(1).filter(|line| line.starts_with('"')).map(|line| {
         let fields = fields(line);
         columns.map(|at| at.and_then(|at| fields.get(at)?.replace(',', "").parse().ok()).unwrap_or(f64::NAN))
@@ -155,7 +155,7 @@ fn parse(told: &str) -> Result<Vec<MetricSums>, String> {
 mod tests {
     use super::*;
 
-    /// As an H100 and `ncu` 2025.3 print it, with fewer columns; the second kernel has no metrics of the cache.
+    /// Output of `ncu` 2025.3 on an H100, with fewer columns; the second kernel has no metrics of the cache.
     const TOLD: &str = r#"==WARNING== Note: Running with unmodified GPU clocks.
 ==PROF== Connected to process 1056 (/usr/bin/horus)
 ==PROF== Disconnected from process 1056

@@ -1,4 +1,4 @@
-//! A device that notes its launches, with their times and what the processor counted meanwhile.
+//! A device that records its launches, with their times and the events that the processor counted meanwhile.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub(super) struct ObservedLaunch {
     pub(super) inputs: Vec<Geometry>,
     pub(super) output: Geometry,
     pub(super) rows: Window,
-    /// Its time, unless a GPU has not told it yet or it copies.
+    /// Time of the launch; `None` for copies, and until the GPU's times are read.
     pub(super) seconds: Option<f64>,
     pub(super) counts: Option<ThreadEvents>,
 }
@@ -30,25 +30,25 @@ pub(super) struct ObservedLaunch {
 /// A device and its launches, one by one.
 pub(super) struct ObservedDevice {
     device: Arc<dyn Device>,
-    /// Launches of a GPU, whose clock times them, so far.
+    /// Number of launches so far, for a GPU, whose clock times them.
     launched: Option<Box<dyn Fn() -> usize + Send + Sync>>,
     counters: Option<Mutex<ThreadCounters>>,
     seen: Mutex<Vec<ObservedLaunch>>,
 }
 
 impl ObservedDevice {
-    /// Notes the launches of a processor.
+    /// Records the launches of a processor.
     pub(super) fn host(device: Arc<dyn Device>, counters: Option<ThreadCounters>) -> ObservedDevice {
         ObservedDevice { device, launched: None, counters: counters.map(Mutex::new), seen: Mutex::default() }
     }
 
-    /// Notes the launches of a GPU, of which `launched` tells the number.
+    /// Records the launches of a GPU; `launched` returns their number.
     #[cfg(feature = "cuda")]
     pub(super) fn gpu(device: Arc<dyn Device>, launched: impl Fn() -> usize + Send + Sync + 'static) -> ObservedDevice {
         ObservedDevice { device, launched: Some(Box::new(launched)), counters: None, seen: Mutex::default() }
     }
 
-    /// The launches since the last call. `times` are those of a GPU's launches that are not copies.
+    /// The launches since the last call. `times` has the times of a GPU's launches that are not copies.
     pub(super) fn take_launches(&self, times: &[f32]) -> Vec<ObservedLaunch> {
         let mut seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
         let timed = seen.iter_mut().filter(|s| self.launched.is_some() && s.seconds.is_some());

@@ -1,4 +1,4 @@
-//! The bound of a kernel, by its measurements and the model of the machine, and advice.
+//! What bounds a kernel, from its measurements and the model of the machine, and advice.
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,11 @@ use serde_json::{Value as Json, json};
 use super::counters::ThreadEvents;
 use super::observed::ObservedLaunch;
 
-/// Measurements of a kernel on a GPU, in seconds of a launch, on its own.
+/// Measurements of a kernel alone on a GPU, in seconds of a launch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IsolatedKernel {
     pub(super) whole: f64,
-    /// Its arithmetic without its traffic, and its traffic without its arithmetic, if it has these parts.
+    /// Times of its arithmetic without its traffic, and of its traffic without its arithmetic, if it has these parts.
     pub(super) parts: Option<[f64; 2]>,
     pub(super) registers: i32,
     /// Bytes per thread.
@@ -21,7 +21,7 @@ pub(super) struct IsolatedKernel {
     /// Bytes per block.
     pub(super) shared: u32,
     pub(super) threads: u32,
-    /// Blocks on a multiprocessor at once, the fraction of its threads, and what admits no more.
+    /// Blocks on a multiprocessor at once, the fraction of its threads, and the resource that admits no more.
     pub(super) resident: u32,
     pub(super) occupancy: f64,
     pub(super) limiter: &'static str,
@@ -30,12 +30,12 @@ pub(super) struct IsolatedKernel {
     pub(super) counted: Option<HardwareCounts>,
 }
 
-/// Events of a launch that the hardware of a GPU counted; not a number where it has no such counter.
+/// Events of a launch, counted by the hardware of a GPU; NaN without such a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct HardwareCounts {
-    /// Fraction of the wavefronts of shared memory.
+    /// Fraction of the wavefronts of shared memory that are bank conflicts.
     pub(super) conflicts: f64,
-    /// Bytes per second of the GPU's memory and of its second-level cache, and the fraction that the cache had.
+    /// Bytes per second of the GPU's memory and of its second-level cache, and the fraction of hits in the cache.
     pub(super) dram: f64,
     pub(super) l2: f64,
     pub(super) hits: f64,
@@ -76,7 +76,8 @@ enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// By the times of the whole and of its parts (Brodtkorb et al., Figure 7), and the least time of a launch.
+    /// The bottleneck, by the times of the whole and of its parts (Brodtkorb et al., Figure 7), and the least time of a
+    /// launch.
     fn measured(whole: f64, [math, memory]: [f64; 2], launch: f64) -> Bottleneck {
         /// A part that takes this fraction of the whole bounds it.
         const NEARLY: f64 = 0.8;
@@ -110,9 +111,9 @@ impl Bottleneck {
 
 /// The launches of one kernel for images of one size.
 pub(super) struct KernelRow {
-    /// One of them.
+    /// The first of them.
     pub(super) first: ObservedLaunch,
-    /// Seconds of each.
+    /// Seconds of each launch.
     times: Vec<f64>,
     counts: Option<ThreadEvents>,
     pub(super) isolated: Option<IsolatedKernel>,
@@ -187,7 +188,7 @@ pub(super) struct Verdict {
     name: String,
     /// Launches of a run.
     pub(super) launches: f64,
-    /// Median time of a launch in the program, share of all, and prediction.
+    /// Median time of a launch in the program, its share of all launches, and its prediction.
     seconds: f64,
     share: f64,
     predicted: f64,
@@ -207,13 +208,13 @@ fn percent(fraction: f64) -> String {
 
 impl Verdict {
     fn advised(&self) -> Vec<String> {
-        /// Fraction of the machine's speed beyond which little is left to gain.
+        /// Fraction of the machine's speed above which there is little to gain.
         const GOOD: f64 = 0.7;
         /// Fraction of threads that hides latencies.
         const ENOUGH: f64 = 0.5;
-        /// Ratio of a prediction to a time from which on it is wrong.
+        /// Ratio of a prediction to a time from which the prediction is wrong.
         const WRONG: f64 = 1.3;
-        /// Fraction of the wavefronts of shared memory from which on bank conflicts matter.
+        /// Fraction of the wavefronts of shared memory from which bank conflicts matter.
         const CONFLICTS: f64 = 0.1;
         let mut all = Vec::new();
         match self.bound {
@@ -223,7 +224,7 @@ impl Verdict {
             Bottleneck::Memory if self.bandwidth >= GOOD => {
                 all.push("near the speed of a copy: only fewer bytes help, by fusion or narrower types".to_owned());
             }
-            // Nothing else is known of kernels without parts.
+            // Kernels without parts have no other measurements.
             Bottleneck::Memory if self.alone.as_ref().is_none_or(|alone| alone.parts.is_none()) => {}
             Bottleneck::Memory => {
                 let of = percent(self.bandwidth);
@@ -284,7 +285,7 @@ impl Verdict {
         all
     }
 
-    /// As an object.
+    /// The verdict as a JSON object.
     pub(super) fn json(&self) -> Json {
         let alone = self.alone.as_ref().map(|alone| {
             let [math, memory] = alone.parts.map_or([None; 2], |parts| parts.map(|s| Some(s * 1e3)));
@@ -376,7 +377,7 @@ mod tests {
         }
     }
 
-    /// The advice on a kernel that takes a millisecond of which the model predicts all.
+    /// The advice on a kernel that takes a millisecond and is predicted to take all of it.
     fn advice(bound: Bottleneck, [bandwidth, arithmetic]: [f64; 2], alone: Option<IsolatedKernel>) -> String {
         let verdict = Verdict {
             name: "a kernel".into(),

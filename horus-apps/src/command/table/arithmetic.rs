@@ -1,6 +1,7 @@
-//! Arithmetic: the library's table of pixel operations, and operations beyond it.
+//! Arithmetic: the library's table of pixel operations, and operations of the command only.
 
 use horus::prelude::*;
+use horus_core::image::bindings;
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 
 use horus_core::ops::describe::{Accepts, Description, OperationGroup, Pattern, description, required};
@@ -12,7 +13,7 @@ use crate::command::chain::ChainError;
 use crate::command::value::{Current, numbers};
 use horus_core::ops::pixel;
 
-/// Operations beyond the library's table: scalars beside operands, masks, and compositions.
+/// Operations that are not in the library's table: scalars with operands, masks, and compositions.
 const INVERT: Description = description(
     "invert",
     OperationGroup::Arithmetic,
@@ -63,8 +64,8 @@ pub(super) fn rows() -> Vec<CommandOperation> {
 /// Records an operation of one or two operands of the library's table.
 pub(crate) fn pixel(op: PixelOp, v: &Current, a: &Arguments<'_>) -> Result<Current, ChainError> {
     numbers!(v, image => match op.info().kind {
-        PixelKind::Unary => v.becomes(image.unary(op)),
-        PixelKind::Compare => with_term!(a.term(image, "b", v.white())?, b => v.becomes(image.compare(op, b))),
-        _ => with_term!(a.term(image, "b", v.white())?, b => v.becomes(image.binary(op, b))),
+        PixelKind::Unary => v.becomes(bindings::unary(image, op)),
+        PixelKind::Compare => with_term!(a.term(image, "b", v.white())?, b => v.becomes(bindings::compare(image, op, b))),
+        _ => with_term!(a.term(image, "b", v.white())?, b => v.becomes(bindings::binary(image, op, b))),
     })
 }

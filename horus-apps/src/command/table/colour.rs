@@ -41,7 +41,7 @@ pub(super) const ROWS: &[CommandOperation] = &[
         let image = v.to_unit();
         let (lo, hi) = (a.number("lo") as f32, a.number("hi") as f32);
         let (low, high) = (image.min_value(), image.max_value());
-        // A picture of one value has no range; division by 0 is avoided.
+        // A picture of one value has no range; this avoids a division by 0.
         let range = (high - &low).to_image();
         let range = range.gt(0.0).select(&range, 1.0);
         Ok(Current::unit((image - low) / range * (hi - lo) + lo))
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[CommandOperation] = &[
     CommandOperation::picture(&composed::YCBCR_TO_RGB, |v, _| converted_colour(v, Colour::YCbCr, Colour::Rgb)),
 ];
 
-/// A picture that does not have three channels is an error of the library.
+/// Converts colours. A picture that does not have three channels is an error of the library.
 fn converted_colour(v: &Current, from: Colour, to: Colour) -> Result<Current, ChainError> {
     Ok(Current::unit(v.to_unit().convert_colour(from, to)))
 }

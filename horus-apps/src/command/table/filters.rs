@@ -1,4 +1,4 @@
-//! Neighbourhood filters. Linear ones yield floats, on the scale of the picture.
+//! Neighbourhood filters. Linear filters yield floats, on the scale of the picture.
 
 use horus::prelude::*;
 use horus_core::ops::describe::{Accepts, Description, OperationGroup, Pattern, description, optional};
@@ -88,8 +88,8 @@ pub(super) const ROWS: &[CommandOperation] = &[
     }),
 ];
 
-/// The taps of a Gaussian along rows and columns, of a sigma in pixels or of a length in the picture, whose pixels may differ in
-/// height and width.
+/// The taps of a Gaussian along rows and columns. Sigma is in pixels, or a length in the picture, whose pixels may
+/// differ in height and width.
 fn gauss(v: &Current, a: &Arguments<'_>, order_y: u32, order_x: u32) -> Result<(Filter, Filter), ChainError> {
     let (y, x) = match a.length("sigma") {
         Length::Pixels(sigma) => (sigma, sigma),

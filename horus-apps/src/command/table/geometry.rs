@@ -76,7 +76,7 @@ pub(super) const ROWS: &[CommandOperation] = &[
     }),
 ];
 
-/// The name of a mirror image and the axes that it turns round.
+/// The name of a mirror image, and the axes that it reverses.
 type NamedFlip = (&'static str, fn() -> Axes);
 
 const FLIPS: [NamedFlip; 3] = [
@@ -87,17 +87,17 @@ const FLIPS: [NamedFlip; 3] = [
 
 const CANVASES: [&str; 3] = ["auto", "keep", "grow"];
 
-/// The number of quarter turns anti-clockwise, from 0 to 3, that an angle is.
+/// The number of anti-clockwise quarter turns, 0 to 3, that equals the angle.
 fn quarters(degrees: f64) -> Option<u8> {
     let turns = degrees.rem_euclid(360.0) / 90.0;
     (turns.fract() == 0.0 && turns < 4.0).then_some(turns as u8)
 }
 
-/// The map, and the height and width, of a rotation that crops nothing.
+/// The map, height and width of a rotation that crops nothing.
 fn grown(degrees: f64, shape: Shape) -> ([[f64; 3]; 2], (usize, usize)) {
     let (h, w) = (shape.height as f64, shape.width as f64);
     let (sin, cos) = exact_sin_cos(degrees);
-    // Corners beyond a pixel by rounding errors only take no further pixel.
+    // Corners that exceed a pixel only by rounding errors take no further pixel.
     let side = |length: f64| (length - 1e-6).ceil().max(1.0);
     let (height, width) = (side(w * sin.abs() + h * cos.abs()), side(w * cos.abs() + h * sin.abs()));
     let [[xx, xy, x0], [yx, yy, y0]] = rotation(degrees, shape);
@@ -110,7 +110,7 @@ fn grown(degrees: f64, shape: Shape) -> ([[f64; 3]; 2], (usize, usize)) {
 fn resized(v: &Current, a: &Arguments<'_>) -> Result<(usize, usize), ChainError> {
     let (height, width) = (v.shape().height, v.shape().width);
     let scaled = |n: usize, factor: f64| ((n as f64 * factor).round() as usize).max(1);
-    // By the same factor as the other extent.
+    // Scales by the factor of the other extent.
     let along = |other: ResultExtent, n: usize, m: usize| match other {
         ResultExtent::Pixels(pixels) => Ok(scaled(n, pixels as f64 / m as f64)),
         ResultExtent::Percent(percent) => Ok(scaled(n, percent / 100.0)),

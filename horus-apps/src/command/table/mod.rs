@@ -1,7 +1,7 @@
 //! The operations of the command: the library's descriptions, each with a function that records it.
 //!
-//! Pixel operations come from the library's own table ([`horus_core::ops::pixel::TABLE`]); a new
-//! row there is an operation here. The other groups are one file each, with compositions that only the command has.
+//! Pixel operations come from [`horus_core::ops::pixel::TABLE`]; a new row there is an operation here. Every other
+//! group has a file, including compositions that only the command has.
 
 pub(super) mod arithmetic;
 mod colour;
@@ -64,7 +64,7 @@ pub(crate) fn all() -> &'static [CommandOperation] {
             reductions::ROWS,
         ]
         .concat();
-        // Rows of this command replace those of the library's table with the same name.
+        // Rows of this command replace rows of the library's table with the same name.
         let own: Vec<&str> =
             rows.iter().filter(|r| matches!(r.record, RecordFunction::Picture(_))).map(|r| r.name).collect();
         rows.retain(|row| !matches!(row.record, RecordFunction::Pixel(_)) || !own.contains(&row.name));
@@ -91,7 +91,7 @@ impl CommandOperation {
         CommandOperation { described, record: RecordFunction::Numbers(record) }
     }
 
-    /// Returns `true` if it moves pixels, and their alpha with them.
+    /// Returns `true` if the operation moves pixels, and their alpha with them.
     pub(crate) fn moves(&self) -> bool {
         self.group == OperationGroup::Geometry
     }
@@ -116,7 +116,7 @@ pub(crate) fn named(name: &str) -> impl Iterator<Item = &'static CommandOperatio
     all().iter().filter(move |row| row.is_named(name))
 }
 
-/// The operation of this name; if several share it, the one that takes so many words.
+/// The operation of this name; of several, the one that takes so many words.
 pub(crate) fn find(name: &str, words: usize) -> Option<&'static CommandOperation> {
     let ends = |row: &&CommandOperation| matches!(row.record, RecordFunction::Numbers(_));
     named(name).find(|row| ends(row) == (words == 0)).or_else(|| named(name).next())
@@ -127,8 +127,8 @@ pub(crate) fn no_such(name: &str) -> String {
     format!("there is no operation `{name}`{}; `horus help` lists them", suggest(name))
 }
 
-/// Names in other libraries, operations here with a similar effect, and functions of the Python
-/// package for them.
+/// Names in other libraries, operations here with a similar effect, and functions of the Python package with a similar
+/// effect.
 const ELSEWHERE: &[(&[&str], &[&str], &[&str])] = &[
     (&["edge", "edges", "canny", "prewitt", "scharr", "roberts"], &["sobel"], &["canny"]),
     (&["ridge", "ridges", "frangi", "sato", "meijering", "vesselness"], &["convrot", "convuv"], &["frangi", "sato"]),
@@ -158,7 +158,7 @@ const ELSEWHERE: &[(&[&str], &[&str], &[&str])] = &[
     (&["lab", "hsv", "ycbcr"], &["rgb_to_lab", "rgb_to_hsv", "rgb_to_ycbcr"], &[]),
 ];
 
-/// A suggestion for an unknown operation: one with a similar name, or others with a similar effect.
+/// A suggestion for an unknown operation: an operation with a similar name, or others with a similar effect.
 pub(crate) fn suggest(name: &str) -> String {
     if let Some((_, here, python)) = ELSEWHERE.iter().find(|(words, ..)| words.contains(&name)) {
         let quoted = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -166,7 +166,7 @@ pub(crate) fn suggest(name: &str) -> String {
         let python = if python.is_empty() { String::new() } else { format!("; {} {verb} in Python", quoted(python)) };
         return format!("; close: {}{python}", quoted(here));
     }
-    // The name of a function of another library, as `GaussianBlur`.
+    // The name of a function of another library, such as `GaussianBlur`.
     let like = all().iter().find(|row| row.elsewhere.iter().any(|other| function(other).eq_ignore_ascii_case(name)));
     like.map_or_else(|| did_you_mean(nearest(name, names())), |row| format!("; close: `{}`", row.name))
 }
@@ -183,7 +183,7 @@ pub(super) fn hint_of_operand(text: &str) -> String {
     other.map_or(String::new(), |row| format!(" (`{}` yields a picture)", row.signature()))
 }
 
-/// The likely intended word.
+/// The word that was probably intended.
 pub(crate) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     /// Similarity from which clap suggests names of options.
     const ALIKE: f64 = 0.8;
@@ -191,7 +191,7 @@ pub(crate) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> O
     scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
-/// A question that ends a message.
+/// The question at the end of a message.
 pub(crate) fn did_you_mean(name: Option<&str>) -> String {
     name.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }

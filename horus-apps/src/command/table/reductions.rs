@@ -1,4 +1,4 @@
-//! Numbers, which are printed.
+//! Reductions to numbers, which are printed.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
@@ -89,7 +89,7 @@ fn counted(v: &Current) -> Current {
     }
 }
 
-/// Cosines and sines of angles evenly spaced over half a turn.
+/// Cosines and sines of angles that divide half a turn evenly.
 fn normals(angles: usize) -> Result<Vec<[f64; 2]>, ChainError> {
     const MOST: usize = 1 << 16;
     if !(1..=MOST).contains(&angles) {

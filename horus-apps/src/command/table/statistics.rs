@@ -1,4 +1,4 @@
-//! Statistics over an axis, of tiles and of windows: pictures of their own.
+//! Statistics over an axis, of tiles and of windows, as pictures.
 
 use horus::prelude::*;
 use horus::types::{Over, Tiles};

@@ -76,7 +76,7 @@ pub(super) const ROWS: &[CommandOperation] = &[
         })
     }),
     CommandOperation::picture(&SAUVOLA, |v, a| {
-        // The mean of squares less the square of the mean needs the digits of f64.
+        // The mean of squares minus the square of the mean needs the digits of f64.
         let image = v.to_unit();
         let wide = image.convert::<f64>();
         let (row, column) = filters::box_filter(a.count("size"));
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[CommandOperation] = &[
     CommandOperation::picture(&NOT, |v, _| mask(v).map(|mask| v.becomes(!mask))),
     CommandOperation::picture(&pixel::SELECT, |v, a| {
         let mask = mask(v)?;
-        // The type is that of a picture, if there is one.
+        // The result has the type of a picture, if there is one.
         let like = a.picture("b").or_else(|| a.picture("c"));
         let like = like.unwrap_or_else(|| Current::unit(mask.convert::<f32>()));
         let white = like.white();
@@ -104,7 +104,7 @@ pub(super) const ROWS: &[CommandOperation] = &[
 
 const OTHER: Parameter = required("other", Accepts::File, "");
 
-/// `made`, with the type of `_like`.
+/// `made`, checked to have the type of `_like`.
 fn same<T: Pixel>(_like: &Image<T>, made: Image<T>) -> Image<T> {
     made
 }

@@ -1,5 +1,5 @@
-//! Sines and cosines of large arguments, by the method of Payne and Hanek: only those bits of 2 /
-//! pi are multiplied that affect the quadrant and the angle within it.
+//! Sines and cosines of large arguments, by the method of Payne and Hanek: only the bits of 2 / pi that
+//! affect the quadrant and the angle within it are multiplied.
 
 use super::{PI_2_LOW, fma};
 
@@ -12,8 +12,8 @@ const TWO_OVER_PI: [u32; 41] = [
     0x1f8d5d08, 0x56033046, 0xfc7b6bab, 0xf0cfbc20, 0x9af4361d,
 ];
 
-/// The quadrant of `x`, in the low bits, and the angle to its middle in two parts; NaN if `x` is
-/// not finite. `|x|` is at least 2^22.
+/// The quadrant of `x`, in the low bits, and the angle to its middle in two parts; NaN if `x` is not finite.
+/// `|x|` must be at least 2^22.
 pub(super) fn reduce(x: f64) -> (u64, f64, f64) {
     let bits = x.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as u32;
@@ -39,8 +39,8 @@ pub(super) fn reduce(x: f64) -> (u64, f64, f64) {
     }
     let top = u64::from(product[5]) << 32 | u64::from(product[4]);
     let next = u64::from(product[3]) << 32 | u64::from(product[2]);
-    // Two bits of quadrant; the others are a fraction of it, relative to the nearest middle if the
-    // first bit is a sign.
+    // Two bits of quadrant. The others are a fraction of the quadrant, relative to the nearest middle if the
+    // first bit is read as a sign.
     let (mut high, mut low) = (top << 2 | next >> 62, next << 2 | u64::from(product[1]) >> 30);
     let behind = high >> 63;
     let mut quadrant = (top >> 62) + behind;

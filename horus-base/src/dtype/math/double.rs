@@ -5,7 +5,7 @@ use super::{
     signed_power, split, two_sum,
 };
 
-/// The logarithm of 2 in two parts; products of the first and an exponent are exact.
+/// The logarithm of 2 in two parts. Products of the first part and an exponent are exact.
 const LN_2_SHORT: f64 = 0.6931471803691238;
 const LN_2_REST: f64 = 1.9082149292705877e-10;
 
@@ -18,7 +18,7 @@ pub(crate) fn exp(x: f64) -> f64 {
 /// The exponential of `x + low`.
 #[inline(always)]
 fn exponential(x: f64, low: f64) -> f64 {
-    // Beyond these limits the result is constant; a NaN stays.
+    // Beyond these limits the result is constant. A NaN stays.
     let within = x.abs() < 750.0;
     let x = if x > 710.0 { 710.0 } else { x };
     let x = if x < -746.0 { -746.0 } else { x };
@@ -46,8 +46,7 @@ fn exponential(x: f64, low: f64) -> f64 {
     scale(high + (rest + fma(r * r, q, fma(lost, r, lost))), rounded)
 }
 
-/// `x` (not negative), scaled so that its exponent is in the range of [`split`], and the correction
-/// of the result's exponent.
+/// `x` (not negative), scaled into the range of [`split`], and the correction of the result's exponent.
 #[inline(always)]
 fn normal(x: f64) -> (f64, f64) {
     if x < f64::MIN_POSITIVE { (x * 18_014_398_509_481_984.0, 54.0) } else { (x, 0.0) }
@@ -90,7 +89,7 @@ pub(crate) fn log(x: f64) -> f64 {
     }
 }
 
-/// The logarithm of `x > 0`, finite, as a sum of two numbers with some 68 correct bits.
+/// The logarithm of a finite `x > 0` as a sum of two numbers, with about 68 correct bits.
 #[inline(always)]
 fn long_log(x: f64) -> (f64, f64) {
     let (scaled, less) = normal(x);
@@ -225,15 +224,15 @@ pub(crate) fn cos_far(x: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn atan2(y: f64, x: f64) -> f64 {
     let (small, large) = if y.abs() > x.abs() { (x.abs(), y.abs()) } else { (y.abs(), x.abs()) };
-    // An infinite coordinate becomes 1, a finite one beside it 0.
+    // An infinite coordinate becomes 1; a finite one next to an infinite one becomes 0.
     let infinite = large == f64::INFINITY;
     let small = if infinite { if small == large { 1.0 } else { 0.0 } } else { small };
     let large = if infinite || large == 0.0 { 1.0 } else { large };
-    // Scales so that sums do not overflow, and products keep their low parts.
+    // Scales both, so that sums do not overflow and products keep their low parts.
     let by = if large > LARGE { 1.0 / SMALL_FACTOR } else { 1.0 };
     let by = if large < 1.0 / LARGE { FACTOR } else { by };
     let (a, b) = (small * by, large * by);
-    // The tangent of the angle, or of its difference from an eighth of a turn.
+    // The tangent of the angle, or of its distance from an eighth of a turn.
     let diagonal = a > 0.41421356237309503 * b;
     let (n, n_low) = if diagonal { two_sum(a, -b) } else { (a, 0.0) };
     let (d, d_low) = if diagonal { two_sum(b, a) } else { (b, 0.0) };
@@ -267,7 +266,7 @@ pub(crate) fn atan2(y: f64, x: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn hypot(x: f64, y: f64) -> f64 {
     let (small, large) = if y.abs() > x.abs() { (x.abs(), y.abs()) } else { (y.abs(), x.abs()) };
-    // Powers of 2 by which squares neither overflow nor lose significant bits.
+    // Powers of 2 that keep squares from overflowing or losing significant bits.
     let (by, back) = if large > LARGE { (1.0 / FACTOR, FACTOR) } else { (1.0, 1.0) };
     let (by, back) = if large < 1.0 / LARGE { (FACTOR, 1.0 / FACTOR) } else { (by, back) };
     let (a, b) = (small * by, large * by);
@@ -275,7 +274,7 @@ pub(crate) fn hypot(x: f64, y: f64) -> f64 {
     if x.abs() == f64::INFINITY || y.abs() == f64::INFINITY { f64::INFINITY } else { h }
 }
 
-/// 2^500, 2^100 and 2^700. Where the second flushes a small coordinate beside a large one to 0, the
+/// 2^500, 2^100 and 2^700. If scaling by the second flushes a small coordinate to 0 next to a large one, the
 /// quotient is 0.
 const LARGE: f64 = f64::from_bits((1023 + 500) << 52);
 const SMALL_FACTOR: f64 = f64::from_bits((1023 + 100) << 52);

@@ -1,17 +1,17 @@
 //! The transcendental functions of pixels, one implementation for all machines.
 //!
-//! Every step is an operation of IEEE 754, a fused multiply-add where it is written, or a bit
-//! operation, so the results have the same bits on every instruction set. `kernels/math.cuh` takes
-//! the same steps in the same order on a GPU. Polynomials have fixed degrees, and selections
-//! replace branches and tables, so that loops over pixels vectorise. Only sines of arguments of
-//! 2^30 and more leave that path; see [`far`].
+//! Every operation is an operation of IEEE 754, an explicit fused multiply-add, or a bit operation, so
+//! results have the same bits on every instruction set. `kernels/math.cuh` computes the same operations in
+//! the same order on a GPU. Polynomials have fixed degrees, and selections replace branches and tables, so
+//! that loops over pixels vectorise. Only sines and cosines of arguments of 2^30 and more branch: see
+//! `argument_reduction`.
 //!
-//! Special values are those of Annex F of C99. Bounds of errors are in units in the last place
-//! (ulp) of the result, against the exact result; the tests measure them.
-//! `tests/goldens/mathematics.py` computes the coefficients.
+//! Special values follow Annex F of C99. Error bounds are in units in the last place (ulp) of the result; the
+//! tests measure them. `tests/goldens/mathematics.py` computes the coefficients.
 
-/// The functions that pixels call by name: declared in [`Arithmetic`](super::Arithmetic), where `f32` and `f64` call [`single`] and [`double`],
-/// and integers [`called`]. Calls `$callback!` with what follows its name, in brackets, and the list: method, function, further arguments.
+/// The functions that pixels call by name. [`Arithmetic`](super::Arithmetic) declares them; `f32` and `f64`
+/// call [`single`] and [`double`], integers call [`outlined`]. Calls `$callback!` with the arguments that
+/// follow its name, in brackets, and the list: method, function, further arguments.
 macro_rules! functions {
     ($callback:ident $($given:tt)*) => {
         $callback! {
@@ -40,7 +40,7 @@ pub(crate) mod single;
 #[cfg(test)]
 mod tests;
 
-/// Smallest `|x|` whose sine and cosine are reduced by [`far::reduce`].
+/// The smallest `|x|` whose sine and cosine need `argument_reduction::reduce`.
 pub(crate) const NEAR: f64 = 1_073_741_824.0;
 
 /// `a * b + c` with one rounding.
@@ -76,13 +76,13 @@ fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     p
 }
 
-/// Added to a number below 2^51 in magnitude, rounds it to the nearest integer, which is then in
-/// the low bits.
+/// Rounds a number below 2^51 in magnitude to the nearest integer when added to it; the low bits then hold
+/// the integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
-/// Bits of the square root of one half, where the range of mantissas starts; it contains 1.
+/// Bits of the square root of one half, the start of the range of mantissas, which contains 1.
 const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
 
-/// `x > 0`, normal and finite, as `2^e * m` with `m` in `sqrt(1/2)..sqrt(2)`.
+/// Splits a positive, normal and finite `x` into `2^e * m`, with `m` in `sqrt(1/2)..sqrt(2)`.
 #[inline(always)]
 fn split(x: f64) -> (f64, f64) {
     // The exponent plus 1024, above the mantissa.
@@ -96,11 +96,12 @@ fn split(x: f64) -> (f64, f64) {
 fn scale(p: f64, rounded: f64) -> f64 {
     let n = rounded.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(2048);
     let half = n >> 1;
-    // Two powers, as one would overflow where the result does not.
+    // Two powers, because one would overflow where the result does not.
     p * f64::from_bits((half.wrapping_sub(1)) << 52) * f64::from_bits((n.wrapping_sub(half).wrapping_sub(1)) << 52)
 }
 
-/// Determines the sign and the special cases of a power: `y` is an integer, and it is odd.
+/// Returns `true` if `y` is an integer, and `true` if it is odd: they determine the sign and the special
+/// cases of a power.
 #[inline(always)]
 fn integer(y: f64) -> (bool, bool) {
     let half = 0.5 * y;
@@ -117,8 +118,8 @@ fn signed_power(x: f64, y: f64, p: f64) -> f64 {
     if x == 1.0 || y == 0.0 { 1.0 } else { p }
 }
 
-/// The angle in all octants from the angle in the first: `high + rest` is the arc tangent of the
-/// smaller over the larger coordinate.
+/// The angle in any octant from the angle in the first: `high + rest` is the arc tangent of the smaller over
+/// the larger coordinate.
 #[inline(always)]
 fn octants(y: f64, x: f64, high: f64, rest: f64) -> f64 {
     // Right angles from the nearer axis: 0, half a turn, or a quarter.

@@ -1,4 +1,5 @@
-//! The functions of `f64` for integers, not inlined: they are compiled once for all integer types.
+//! The functions of `f64` for integers. They are not inlined, so that they are compiled once for all integer
+//! types.
 
 use super::double;
 

@@ -1,18 +1,18 @@
-//! Functions of `f32`. `exp` and `log` are computed in `f32`, the others in `f64`, then rounded.
+//! Functions of `f32`. `exp` and `log` are computed in `f32`, the others in `f64` and then rounded.
 
 use super::{PI_2_LOW, ROUND, SIGN, TWO_OVER_PI, fma, octants, polynomial, split};
 
-/// Added to a number below 2^22 in magnitude, rounds it to the nearest integer, which is then in
-/// the low bits.
+/// Rounds a number below 2^22 in magnitude to the nearest integer when added to it; the low bits then hold
+/// the integer.
 const ROUND_32: f32 = 12_582_912.0;
-/// Bits of two thirds, where the range of mantissas starts; it contains 1.
+/// Bits of two thirds, the start of the range of mantissas, which contains 1.
 const TWO_THIRDS: u32 = 0x3f2a_aaab;
 const LN_2_LOW_32: f32 = -1.9046542e-9;
 
 /// The natural exponential. Error: at most 1 ulp.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // Beyond these limits the result is constant; a NaN stays.
+    // Beyond these limits the result is constant. A NaN stays.
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -104.0 { -104.0 } else { x };
     let rounded = x.mul_add(std::f32::consts::LOG2_E, ROUND_32);
@@ -26,7 +26,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     let p = high + (r * r).mul_add(q, lost);
     let n = rounded.to_bits().wrapping_sub(ROUND_32.to_bits()).wrapping_add(256);
     let half = n >> 1;
-    // Two powers, as one would overflow where the result does not.
+    // Two powers, because one would overflow where the result does not.
     p * f32::from_bits((half.wrapping_sub(1)) << 23) * f32::from_bits((n.wrapping_sub(half).wrapping_sub(1)) << 23)
 }
 
@@ -42,8 +42,8 @@ pub(crate) fn log(x: f32) -> f32 {
     let z = f * f;
     let q = (-0.13347776f32).mul_add(f, 0.14155632).mul_add(f, -0.1207369).mul_add(f, 0.13967459);
     let q = q.mul_add(f, -0.16689016).mul_add(f, 0.20013064).mul_add(f, -0.24999592).mul_add(f, 0.3333316);
-    // e times the logarithm of 2, and f - f^2 / 2 + f^3 q. The rounding error of the first sum is
-    // exact.
+    // e times the logarithm of 2, and f - f^2 / 2 + f^3 q. The rounding error of the first sum is computed
+    // exactly.
     let high = e.mul_add(std::f32::consts::LN_2, f);
     let lost = e.mul_add(std::f32::consts::LN_2, -high) + f;
     let log = high + z.mul_add(f.mul_add(q, -0.5), lost);
@@ -83,7 +83,7 @@ pub(crate) fn pow(x: f32, y: f32) -> f32 {
     if x == 1.0 || y == 0.0 { 1.0 } else { p }
 }
 
-/// The exponential, for results of `f32`; arbitrary for a NaN.
+/// The exponential, accurate enough for results of `f32`; arbitrary for a NaN.
 #[inline(always)]
 fn exponential(x: f64) -> f64 {
     let x = if x > 90.0 { 90.0 } else { x };
@@ -97,8 +97,7 @@ fn exponential(x: f64) -> f64 {
     f64::from_bits(p.to_bits().wrapping_add(rounded.to_bits() << 52))
 }
 
-/// The quadrant of `x`, `|x|` below [`NEAR`](super::NEAR), in the low bits, and the angle to its
-/// middle.
+/// The quadrant of `x`, `|x|` below [`NEAR`](super::NEAR), in the low bits, and the angle to its middle.
 #[inline(always)]
 fn reduce(x: f64) -> (u64, f64) {
     let rounded = fma(x, TWO_OVER_PI, ROUND);
@@ -106,7 +105,7 @@ fn reduce(x: f64) -> (u64, f64) {
     (rounded.to_bits(), fma(-n, PI_2_LOW, fma(-n, std::f64::consts::FRAC_PI_2, x)))
 }
 
-/// The sine of `r` after `quadrant` quarter turns, for results of `f32`.
+/// The sine of `r` after `quadrant` quarter turns, accurate enough for results of `f32`.
 #[inline(always)]
 fn sine(quadrant: u64, r: f64) -> f64 {
     let z = r * r;
@@ -169,12 +168,12 @@ pub(crate) fn hypot(x: f32, y: f32) -> f32 {
     if x.abs() == f64::INFINITY || y.abs() == f64::INFINITY { f32::INFINITY } else { h }
 }
 
-/// The sine of any `x`, by [`far::reduce`].
+/// The sine of any `x`, by `argument_reduction::reduce`.
 pub(crate) fn sin_far(x: f32) -> f32 {
     super::double::sin_far(f64::from(x)) as f32
 }
 
-/// The cosine of any `x`, by [`far::reduce`].
+/// The cosine of any `x`, by `argument_reduction::reduce`.
 pub(crate) fn cos_far(x: f32) -> f32 {
     super::double::cos_far(f64::from(x)) as f32
 }

@@ -1,5 +1,5 @@
-//! Special values and ends of ranges. Errors in `f32` are measured for all arguments by `horus-testing`
-//! (`numbers`), those in `f64` against the goldens (`tests/goldens`).
+//! Special values and ends of ranges. `horus-testing` (`numbers`) measures errors in `f32` for all arguments;
+//! the goldens (`tests/goldens`) bound errors in `f64`.
 
 use crate::dtype::Arithmetic;
 

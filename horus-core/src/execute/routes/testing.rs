@@ -13,7 +13,7 @@ pub(crate) fn geometry(channels: usize, window: Window) -> Geometry {
     Geometry { shape: Shape::new(HEIGHT, WIDTH, channels), dtype: DType::U8, window }
 }
 
-/// A byte for each pixel that encodes its origin; 0xff where `known` returns `false`.
+/// A byte for each pixel that encodes its origin; 0xff if `known` returns `false`.
 pub(crate) fn pixels(geometry: Geometry, known: impl Fn(isize, usize) -> bool) -> Vec<u8> {
     let mut bytes = vec![0xff; geometry.bytes()];
     for c in 0..geometry.shape.planes() {
@@ -31,7 +31,7 @@ pub(crate) fn movement(strips: &[Window], channels: usize, needs: impl Fn(usize)
     Movement { size: RowSize { width: WIDTH, pixel: 1, planes: channels }, have: strips.to_vec(), required: needs }
 }
 
-/// The rows of each of `ranks` ranks.
+/// Rows of each of `ranks` ranks.
 pub(crate) fn strips(ranks: usize) -> Vec<Window> {
     (0..ranks).map(|r| Partition::equal(ranks).strip(r, HEIGHT)).collect()
 }

@@ -1,6 +1,6 @@
-//! The file of a trace, in the format of Chrome's trace viewer and Perfetto: a process for each
-//! rank and for its predictions, in each a row for every queue. The host's row has all events of
-//! its thread; the others have the busy times of the device, or of messages.
+//! Trace files, in the format of Chrome's trace viewer and Perfetto. There is a process for each rank and for its
+//! predictions, with a row for every queue. The host's row has all events of its thread; the others have the busy times
+//! of the device, or of messages.
 
 use serde::Serialize;
 use serde_json::{Value, json as value};
@@ -8,10 +8,10 @@ use serde_json::{Value, json as value};
 use crate::machine::Load;
 use crate::plan::Queue;
 
-/// The process of rank 0's predictions; those of other ranks follow.
+/// Process number of rank 0's predictions; predictions of other ranks follow.
 const PREDICTED: usize = 1_000_000;
 
-/// A span.
+/// A span of time in a trace.
 #[derive(Clone, Debug)]
 pub(super) struct TraceEvent {
     pub(super) name: String,
@@ -22,7 +22,7 @@ pub(super) struct TraceEvent {
     pub(super) dur: f64,
     /// The row: a [`Queue`].
     pub(super) tid: usize,
-    /// The event is only predicted.
+    /// `true` if the event is only predicted.
     pub(super) predicted: bool,
     /// Messages to other ranks.
     pub(super) args: Option<Load>,
@@ -42,7 +42,7 @@ struct ViewerEvent<'a> {
     args: Option<Value>,
 }
 
-/// The events of a rank as JSON, separated by commas.
+/// Events of a rank as JSON, separated by commas.
 pub(super) fn json_events(rank: usize, events: &[TraceEvent]) -> String {
     let pid = |predicted: bool| if predicted { PREDICTED + rank } else { rank };
     let mut all = names(pid(false), 2 * rank, &format!("rank {rank}"));
@@ -57,7 +57,7 @@ pub(super) fn json_events(rank: usize, events: &[TraceEvent]) -> String {
     all.iter().map(Value::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The names of a process and of its rows, and their order.
+/// Names and order of a process and its rows.
 fn names(pid: usize, place: usize, name: &str) -> Vec<Value> {
     let meta =
         |what: &str, tid: usize, args: Value| value!({ "name": what, "ph": "M", "pid": pid, "tid": tid, "args": args });
@@ -73,8 +73,7 @@ fn names(pid: usize, place: usize, name: &str) -> Vec<Value> {
     all
 }
 
-/// A trace from the events of all ranks ([`Trace::json_events`](super::Trace::json_events)):
-/// `{"traceEvents": [...]}`.
+/// Trace from the events of all ranks ([`Trace::json_events`](super::Trace::json_events)): `{"traceEvents": [...]}`.
 pub fn json(ranks: &[Vec<u8>]) -> String {
     let parts: Vec<_> = ranks.iter().filter(|p| !p.is_empty()).map(|p| String::from_utf8_lossy(p)).collect();
     format!("{{\"traceEvents\":[{}],\"displayTimeUnit\":\"ms\"}}", parts.join(","))

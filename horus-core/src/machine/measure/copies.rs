@@ -14,14 +14,14 @@ use crate::ir::kernel::Kernel;
 use crate::machine::{CopyTime, MachineProfile};
 use crate::shape::{Shape, Window};
 
-/// Width of the images for measuring copies by kernels.
+/// Width of the images that kernels copy.
 const WIDTH: usize = 4096;
 
 /// A copy of a number of bytes.
 type Copy<'a> = dyn FnMut(usize) -> Result<(), DeviceError> + 'a;
 
-/// Fits lines for both directions with page-locked and pageable memory and with kernels on the
-/// host's, and measures concurrent copies.
+/// Fits lines for both directions with page-locked memory, pageable memory, and kernels that access
+/// host memory. Measures concurrent copies.
 pub(super) fn measure(
     device: &dyn Device,
     effort: MeasurementEffort,
@@ -55,15 +55,15 @@ pub(super) fn measure(
     profile.download.pinned = lines(effort, device, &mut down)?.unwrap_or(profile.download.pinned);
     let staged = lines(effort, device, &mut |bytes| device.read(&back, 0, &mut pageable[..bytes]))?;
     profile.download.staged = staged.unwrap_or(profile.download.staged);
-    // Both directions concurrently, relative to the slower one: by the bytes of longer copies, so that what each copy
-    // costs besides does not count.
+    // Both directions concurrently, relative to the slower one. The difference to longer copies
+    // excludes the fixed cost of a copy.
     let mut concurrent = |bytes: usize| -> Result<[f64; 2], DeviceError> {
         let mut target = locked(device, &pool, bytes)?;
         let source = buffers.iter().find(|buffer| buffer.len() == bytes).unwrap_or(&pinned);
         let alone = timed(effort.runs, || upload(source, &mut there, bytes).and_then(|()| device.synchronize()))?;
         let alone = alone.max(timed(effort.runs, || held(bytes)?.copy_into(&mut target, workers))?);
         let both = timed(effort.runs, || {
-            // A held download does not wait for later uploads.
+            // An unfinished download does not wait for later uploads.
             let landing = held(bytes)?;
             upload(source, &mut there, bytes)?;
             landing.copy_into(&mut target, workers)?;
@@ -73,7 +73,7 @@ pub(super) fn measure(
     };
     let few = sizes(most).into_iter().rev().nth(1).map_or(Ok([0.0; 2]), &mut concurrent)?;
     let [both, alone] = concurrent(most)?;
-    // Copies in turn take at most twice the time of the slower.
+    // Sequential copies take at most twice the time of the slower one.
     profile.both_ways = if alone > few[1] { ((both - few[0]) / (alone - few[1])).clamp(1.0, 2.0) } else { 1.0 };
     drop((there, back, buffers));
     mapped(device, effort, pinned, profile)
@@ -133,7 +133,7 @@ fn over_bus(
         points[1].push((geometry.bytes(), run(there, host)?));
         points[2].push((geometry.bytes(), run(there, &mut other)?));
     }
-    // Waiting for a launch is not part of the bus.
+    // The time to wait for a launch is not part of the bus.
     let around = points[2][0].1;
     for (points, line_of) in points.iter().zip(lines) {
         if let Some(found) = line(points, 0.0) {
@@ -143,8 +143,8 @@ fn over_bus(
     Ok(())
 }
 
-/// Page-locked memory, if the device provides it. Its pages are touched, as they would otherwise be
-/// allocated during the first copy.
+/// Page-locked memory, if the device provides it. Its pages are touched, because they would
+/// otherwise be allocated during the first copy.
 fn locked(device: &dyn Device, pool: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
     let staging = device.staging();
     let mut buffer = match staging.page_locked(bytes)? {
@@ -161,7 +161,7 @@ fn sizes(most: usize) -> Vec<usize> {
     all.into_iter().filter(|b| *b < most).chain([most]).collect()
 }
 
-/// The line of a copy and the gap between consecutive copies; `None` if longer copies do not take
+/// The line of a copy, and the gap between consecutive copies; `None` if longer copies do not take
 /// longer.
 fn lines(effort: MeasurementEffort, device: &dyn Device, copy: &mut Copy<'_>) -> Result<Option<CopyTime>, DeviceError> {
     const IN_TURN: usize = 16;

@@ -10,9 +10,9 @@ pub(super) fn median(mut times: Vec<f64>) -> Option<f64> {
     times.get(times.len() / 2).copied()
 }
 
-/// A line through `(bytes, seconds)` of single copies, as the thesis fits it (section 5.4.1): the
-/// shortest copy gives latency and overhead, of which `overhead` is the host's; all of them give
-/// the time per byte.
+/// Fits a line to `(bytes, seconds)` of single copies, as in the thesis (section 5.4.1). The
+/// shortest copy gives latency plus overhead; `overhead` is the host's part. All copies give the
+/// time per byte.
 pub(super) fn line(copies: &[(usize, f64)], overhead: f64) -> Option<CopyTime> {
     let (&(few, fixed), longer) = copies.split_first()?;
     let bytes: f64 = longer.iter().map(|(bytes, _)| (bytes - few) as f64).sum();
@@ -22,7 +22,7 @@ pub(super) fn line(copies: &[(usize, f64)], overhead: f64) -> Option<CopyTime> {
     sound.then(|| CopyTime { latency: fixed - overhead, overhead, gap: 0.0, bandwidth: bytes / seconds })
 }
 
-/// The efficiency of `family` with which `profile` best predicts the measured times: the least
+/// The efficiency of `family` with which `profile` best predicts the measured times, by least
 /// squares of the logarithms of the errors.
 pub(super) fn efficiency(
     profile: &MachineProfile,

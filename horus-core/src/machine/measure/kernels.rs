@@ -1,4 +1,4 @@
-//! Kernels that measure a machine: some of each family.
+//! Kernels of each family for measuring a machine.
 
 use crate::dtype::{Conversion, DType, Scalar};
 use crate::filters;
@@ -37,7 +37,7 @@ fn correlate(n: usize, dtype: DType) -> Kernel {
     one(LeafOp::Correlate(FilterSource::Input(0), Filter::dense(n, n, taps(n * n)), Border::default()), dtype)
 }
 
-/// A filter of bytes by whole taps.
+/// A filter of bytes with integer taps.
 fn bytes(n: usize) -> Kernel {
     let whole: Vec<f64> = taps(n * n).iter().map(|tap| (tap * 50.0).round()).collect();
     let convert = Instr {
@@ -60,7 +60,7 @@ fn bytes(n: usize) -> Kernel {
     })
 }
 
-/// A filter by transforms of tiles.
+/// A filter computed by transforms of tiles.
 fn transforms(n: usize, tile: [usize; 2]) -> Kernel {
     let filters = [Filter::dense(n, n, taps(n * n))].into();
     Kernel::from(Fourier { filters, border: Border::default(), tile, origin: [0, 0] })
@@ -77,7 +77,7 @@ fn separable(n: usize, dtype: DType) -> Kernel {
     Kernel::Map(MapKernel { inputs: 1, stages, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
 }
 
-/// Row passes, each read by several column passes, as in a detector.
+/// Row filters whose results are read by several column filters, as in a detector.
 fn bank(dtype: DType) -> Kernel {
     let sizes = [19, 31, 43];
     let row = |n: &usize| RowFilterStage {

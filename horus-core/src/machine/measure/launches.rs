@@ -1,4 +1,4 @@
-//! Launches: the smallest, copies within the device's memory, kernels of all families.
+//! Launches: the smallest launch, copies within the device's memory, kernels of all families.
 
 use crate::ops::Whole;
 use std::time::Instant;
@@ -29,7 +29,7 @@ fn whole(shape: Shape, dtype: DType) -> Geometry {
     Geometry { shape, dtype, window: Window::whole(shape.height) }
 }
 
-/// The announcement of a launch of `kernel`.
+/// The announcement of a launch of `kernel`, for compilation.
 fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> PreparedLaunch<'_> {
     let read = match kernel {
         Kernel::Map(m) => m.chains.first().and_then(|c| c.leaves.first()).map_or(dtype, |l| l.dtype),
@@ -100,7 +100,7 @@ impl<'a> LaunchBench<'a> {
         }
         let n = ((effort.run / first) as usize).clamp(2, MANY);
         let times = (0..effort.runs).map(|_| several(n)).collect::<Result<Vec<f64>, _>>()?;
-        // Waiting at the end is not part of a launch.
+        // The wait at the end is not part of a launch.
         let (all, half) = (median(times).unwrap_or_default(), several(n / 2)?);
         let each = (all - half) / (n - n / 2) as f64;
         Ok(if each > 0.5 * all / n as f64 { each } else { all / n as f64 })
@@ -131,7 +131,7 @@ fn noise(device: &dyn Device, shape: Shape, dtype: DType, count: usize) -> Resul
     (0..count).map(one).collect()
 }
 
-/// Copies within the device's memory, by total bytes.
+/// Measures copies within the device's memory, by total bytes.
 pub(super) fn memory(
     device: &dyn Device,
     effort: MeasurementEffort,
@@ -151,16 +151,16 @@ pub(super) fn memory(
                 device.synchronize()
             })
         };
-        // The difference excludes the wait; where launches are slower than copies, copies hide
-        // them.
+        // The difference excludes the wait. Where launches are slower than copies, the copies are
+        // long enough to hide them.
         let (few, many) = (2, if bytes < 64 << 20 { 34 } else { 6 });
         let seconds = (several(many)? - several(few)?) / (many - few) as f64 - profile.launch.device;
         if seconds > 0.0 {
             rates.push((2.0 * bytes as f64, 2.0 * bytes as f64 / seconds));
         }
     }
-    // Bytes that are copied again and again stay in a GPU's second cache, which kernels find filled
-    // by others.
+    // Bytes that are copied repeatedly stay in a GPU's L2 cache, but kernels find it filled with
+    // other data.
     if !device.memory().is_unified()
         && let Some(&(_, beyond)) = rates.last()
     {
@@ -172,7 +172,8 @@ pub(super) fn memory(
     Ok(())
 }
 
-/// Times of the smallest launches: of the host, and of the device between dependent ones.
+/// Measures the smallest launches: the host's time, and the device's time between dependent
+/// launches.
 pub(super) fn empty(
     device: &dyn Device,
     effort: MeasurementEffort,
@@ -187,7 +188,7 @@ pub(super) fn empty(
     let (mut calls, mut gaps) = (Vec::new(), Vec::new());
     let long = filter.seconds(device, &images, effort)?;
     for run in 0..=effort.runs {
-        // Behind a long kernel launches queue up, which hides the host's time.
+        // Launches queue up behind a long kernel, which hides the host's time.
         let separate = !device.memory().is_unified();
         let ahead = if separate { (1e-3 / long).ceil().clamp(1.0, 64.0) as usize } else { 0 };
         let begun = Instant::now();
@@ -215,7 +216,7 @@ pub(super) fn empty(
 /// Rows of a launch that leaves most of a GPU idle.
 const FEW: usize = 16;
 
-/// Multiply-adds in `f32` and `f64`, then the efficiency of each family.
+/// Measures multiply-adds in `f32` and `f64`, then the efficiency of each family.
 pub(super) fn families(
     device: &dyn Device,
     effort: MeasurementEffort,

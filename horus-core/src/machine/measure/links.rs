@@ -1,4 +1,4 @@
-//! Messages between ranks: from device to device, within a host, between hosts.
+//! Measures messages between ranks: from device to device, within a host, between hosts.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::device::{Device, Exchange, Fabric, Memory, Message};
 use crate::error::DeviceError;
 use crate::machine::{Link, Links};
 
-/// Measures messages between rank 0 and one other rank of each kind, while the others wait; all
+/// Measures messages between rank 0 and one other rank per kind of link, while the others wait. All
 /// ranks get the same numbers. Links without a pair of ranks keep their values.
 pub(super) fn measure(
     device: &dyn Device,
@@ -42,13 +42,13 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// The line through two sizes of messages; `None` if the longer took no longer.
+/// The line through two sizes of messages; `None` if the longer message did not take longer.
 fn line(sizes: [usize; 2], [short, long]: [f64; 2]) -> Option<Link> {
     let (bytes, seconds) = ((sizes[1] - sizes[0]) as f64, long - short);
     (seconds > 0.0).then(|| Link { latency: short, bandwidth: bytes / seconds })
 }
 
-/// Number of runs, of which the median counts.
+/// Number of runs; the median counts.
 const RUNS: usize = 9;
 
 /// Seconds for ranks 0 and `other` to send each other `bytes` concurrently.

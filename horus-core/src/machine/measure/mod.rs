@@ -1,8 +1,8 @@
 //! Measures the machine: fills a [`MachineProfile`] by timing the methods of a [`Device`].
 //!
 //! Every number is a median of repeated runs. Quantities that cannot be measured keep their values,
-//! with a line in the log. Ranks measure one after the other, one for each kind of hardware; then
-//! messages between ranks.
+//! with a line in the log. One rank for each kind of hardware measures, one after the other;
+//! messages between ranks are last.
 
 mod copies;
 mod fit;
@@ -21,10 +21,10 @@ use crate::error::{DeviceError, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 
-/// The extent of measurements.
+/// How much is measured.
 #[derive(Clone, Copy, Debug)]
 struct MeasurementEffort {
-    /// Number of runs, of which the median counts.
+    /// Number of runs; the median counts.
     runs: usize,
     /// Seconds per run of short launches.
     run: f64,
@@ -34,9 +34,9 @@ struct MeasurementEffort {
     side: usize,
 }
 
-/// Measures the machines of all ranks and the links between them; this rank's profile. It takes
-/// about ten seconds for each kind of hardware, or, `quick`, a second, with small images and coarse
-/// numbers. Collective.
+/// Measures the machines of all ranks and the links between them, and returns this rank's profile.
+/// It takes about ten seconds for each kind of hardware; with `quick` about a second, with small
+/// images and coarse numbers. Collective.
 ///
 /// ```no_run
 /// # use horus_core::{comm::Alone, cpu::device::CpuDevice, machine::{here, measure::measure}};
@@ -47,8 +47,8 @@ struct MeasurementEffort {
 /// ```
 ///
 /// # Errors
-/// [`Error::Communication`](crate::error::Error::Communication) when another rank failed or went
-/// away. A refusal of the device is not an error: quantities that depend on it are assumed.
+/// [`Error::Communication`](crate::error::Error::Communication) when another rank failed or ended.
+/// A failure of the device is not an error: quantities that depend on it are assumed.
 pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Result<MachineProfile> {
     let failed = |e: CommError| e.during(comm.rank(), "measuring the machine");
     let hardware = here::hardware(device);
@@ -69,7 +69,7 @@ pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Res
     Ok(profile)
 }
 
-/// Measures everything that needs no other ranks.
+/// Measures everything that does not involve other ranks.
 fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> MachineProfile {
     let unified = device.memory().is_unified();
     let effort = match (quick, unified) {
@@ -96,7 +96,7 @@ fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> MachineProfile
     match profile.fault() {
         None => profile,
         Some(what) => {
-            crate::warn!("what was measured of {what} makes no sense; the machine is assumed");
+            crate::warn!("the measurement of {what} is implausible; an assumed profile is used");
             here::assumed(profile.hardware, unified)
         }
     }
@@ -121,7 +121,7 @@ fn timed(runs: usize, mut work: impl FnMut() -> Result<(), DeviceError>) -> Resu
     Ok(median(times).unwrap_or_default().max(1e-9))
 }
 
-/// Copies by 1, 2, 4, 8, 16 and all threads.
+/// Measures copies by 1, 2, 4, 8, 16 and all threads.
 fn host_copies(effort: MeasurementEffort, profile: &mut MachineProfile) -> Result<(), DeviceError> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let mut counts: Vec<usize> = [1, 2, 4, 8, 16, all].into_iter().filter(|n| *n <= all).collect();
@@ -142,7 +142,7 @@ fn host_copies(effort: MeasurementEffort, profile: &mut MachineProfile) -> Resul
     Ok(())
 }
 
-/// A temporary file, written and read.
+/// Measures writing and reading a temporary file.
 fn files(effort: MeasurementEffort, profile: &mut MachineProfile) -> Result<(), DeviceError> {
     use std::io::{Read as _, Seek as _, Write as _};
     let failed = |e: std::io::Error| DeviceError::Driver(e.to_string());

@@ -45,7 +45,7 @@ fn copies_of_a_device_with_memory_of_its_own_are_measured() {
 
 #[test]
 fn ranks_get_the_profile_of_their_hardware_and_the_same_links() {
-    /// Runs, of which one measures the link: on a busy machine, times may fit no line.
+    /// Runs, at least one of which measures the link: on a busy machine, times may not fit a line.
     const RUNS: usize = 5;
     let measured = (0..RUNS).any(|_| {
         let profiles = ThreadComm::run(3, |comm| {

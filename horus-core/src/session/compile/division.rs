@@ -1,4 +1,4 @@
-//! The division of a program into regions that fit in memory.
+//! Divides a program into regions that fit in memory.
 
 use std::cmp::Reverse;
 
@@ -13,19 +13,18 @@ use crate::session::devices::Engine;
 use crate::session::images::on_demand::{RegionInput, STRIPS, unread};
 use crate::session::{Session, SessionState};
 
-/// Fractions of the available memory for images, the second if the first does not suffice: the rest
-/// is for decoders, encoders and reuse, and for chunks that the next region reads again.
+/// Fractions of the available memory for images; the second is tried if no division fits the first. The rest is for
+/// decoders, encoders, reuse, and chunks that the next region reads again.
 const PARTS: [f64; 2] = [0.5, 0.875];
-/// Maximum number of regions of a division of which it is determined what they need, those of most pixels: a guess.
+/// Number of regions of a division whose memory use is determined: the regions of most pixels. A guess.
 const LARGEST: usize = 2;
-/// Maximum number of divisions that are compared with what their regions need, and the minimum factor by which an
-/// estimate that was too low is raised between them: guesses, which reach six times the estimate.
+/// Maximum number of divisions that are compared with the memory use of their regions, and the minimum factor by which
+/// a low estimate is raised between them. These are guesses, which reach six times the estimate.
 const TRIES: usize = 8;
 const STEP: f64 = 1.25;
 
 impl Session {
-    /// The division of a program's roots into regions that fit, if there is one with little
-    /// repeated work.
+    /// Divides a program's roots into regions that fit; `None` if no division fits or all repeat too much work.
     pub(crate) fn division(
         &self,
         state: &SessionState,
@@ -43,7 +42,8 @@ impl Session {
         let decoders = unread(state, graph).map(|(_, later)| later.decoders(threads)).max().unwrap_or(0);
         let (segment, width) = (SEGMENT.min(of.width), of.width);
         for part in PARTS {
-            // Fusion stores less than the recorded program, of a region about as of the whole.
+            // Fusion stores less than the recorded program. The fraction is assumed to be the same for a region as for
+            // the whole.
             let mut stored = need.peak as f64 / (all.read + all.computed).max(1) as f64;
             for _ in 0..TRIES {
                 let mut cost = |region: Rect| {
@@ -51,7 +51,7 @@ impl Session {
                     let peak = (stored * (read + computed) as f64) as usize;
                     let results = if reduced.is_some() { 0 } else { results };
                     let peak = peak.max(read + results).saturating_add(decoders);
-                    // Chunks that the next strip reads again are kept.
+                    // Chunks that the next strip reads again stay decoded.
                     let strips = region.columns.len() == width && decoded <= limits.host / STRIPS;
                     let once = (all.decoded as f64 * (region.area() as f64 / of.area() as f64)) as usize;
                     let decoded = if strips { decoded.min(once) } else { decoded };
@@ -94,7 +94,7 @@ impl Session {
         Ok(limits.is_forced.then(|| Division::smallest(of, (grain.0, columns))))
     }
 
-    /// Memory use of the program of a region, which nodes may reduce, after optimisation.
+    /// Memory use of the optimised program of a region, with reductions by the nodes `reduced`.
     pub(crate) fn need_of_region(
         &self,
         state: &SessionState,
@@ -108,7 +108,7 @@ impl Session {
             None => RestrictedProgram::of_shares(state, graph, region),
         };
         let own: Vec<ValueId> = parts.iter().map(|part| part.value).collect();
-        // Values of earlier stages, which are not there yet, are not part of the available memory.
+        // Values of earlier stages do not exist yet. They are not part of the available memory.
         let to_come = |node: &&Node<Op>| match node.op {
             Op::Source(v) => !own.contains(&v) && !state.images.has(&v),
             _ => false,
@@ -119,13 +119,12 @@ impl Session {
         Ok(ProgramMemory { peak: need.peak.saturating_sub(made), later, ..need })
     }
 
-    /// Rows and columns read at once of a program's sources: of the largest image.
+    /// Rows and columns that are read at once of the largest source.
     pub(crate) fn grain(state: &SessionState, graph: &Graph<Op>) -> (usize, usize) {
         let largest = unread(state, graph).max_by_key(|(v, later)| (later.shape.len(), v.0));
         let of = graph.node(graph.roots[0]).shape;
         largest.map_or((1, 1), |(_, later)| {
-            // A picture that is decoded as a whole is not divided along its chunks, nor is a result
-            // of another extent.
+            // A picture that is decoded as a whole is not divided along its chunks, nor is a result of another shape.
             let part = |chunk: usize, n: usize, of: usize| if n == of && chunk * 4 <= n { chunk } else { 1 };
             let rows = part(later.chunk.0, later.shape.height, of.height);
             let columns = if later.chunk.1 < later.shape.width { later.chunk.1 } else { 1 };

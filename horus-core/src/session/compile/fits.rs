@@ -1,4 +1,4 @@
-//! Whether a program fits in memory, on the host and on a device.
+//! Decides whether a program fits in memory, on the host and on a device.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,9 +15,9 @@ use crate::session::images::on_demand::{OnDemandImage, unread};
 use crate::session::{Session, SessionState};
 
 impl Session {
-    /// The available memory, if a program needs more that may be computed by regions: one over
-    /// unread sources, or large ones in the memory of a single rank. For any other that is an error on the
-    /// host's memory, and left to the plan on a device, which may evict images.
+    /// Returns the available memory if a program does not fit and may be computed by regions: it has unread sources, or
+    /// large sources in the memory of a single rank. Any other program that exceeds the host's memory is an error. One
+    /// that exceeds a device is left to the plan, which may evict images.
     pub(crate) fn limits_if_exceeded(
         &self,
         state: &mut SessionState,
@@ -28,7 +28,7 @@ impl Session {
     ) -> Result<Option<MemoryLimits>> {
         let (all, room) = (generous(graph), self.0.pool.most().saturating_sub(self.0.pool.bounds().1));
         if unread(state, graph).next().is_none() {
-            // Only a plan determines the needs of several ranks.
+            // Only a plan determines the memory use of several ranks.
             if self.ranks() > 1 || engine.unified() && engine.device_count() > 1 {
                 return Ok(None);
             }
@@ -50,7 +50,7 @@ impl Session {
         if all > room {
             release_rereadable(state, graph);
         }
-        // It is refused, with a limit for all.
+        // It will be refused, with a limit that suffices for everything.
         if undecodable_bytes(state, graph) > 0 {
             return Ok(Some(limits));
         }
@@ -61,8 +61,8 @@ impl Session {
         Ok((!limits.fit(need)).then_some(limits))
     }
 
-    /// The need of a program over images in memory and the available memory, if it does not fit as a whole:
-    /// into the host's memory, beside all its sources, or into that of a device of its own.
+    /// Memory use of a program over images in memory, and the available memory, if the program does not fit as a whole:
+    /// on the host with all its sources, or on a device with its own memory.
     pub(crate) fn memory_if_exceeded(
         &self,
         state: &SessionState,
@@ -81,8 +81,8 @@ impl Session {
         Ok((!fits).then_some((need, limits)))
     }
 
-    /// [`Session::limits_if_exceeded`] of a program over images in memory, on a device with its own; remembered, as it is
-    /// asked at each evaluation.
+    /// [`Session::limits_if_exceeded`] for a program over images in memory, on a device with its own memory. The answer
+    /// is cached, because each evaluation asks.
     pub(crate) fn exceeds_device(
         &self,
         state: &mut SessionState,
@@ -107,8 +107,8 @@ impl Session {
         Ok(by_regions.then_some(limits))
     }
 
-    /// Returns `true` if regions compute a program that does not fit on a device, and repeat little work where
-    /// a plan for the whole could evict images instead.
+    /// Returns `true` if regions can compute a program that does not fit on a device. They must repeat little work if a
+    /// plan for the whole could evict images instead.
     pub(crate) fn pays_by_regions(
         &self,
         state: &mut SessionState,
@@ -121,7 +121,7 @@ impl Session {
             let inputs: HashSet<NodeId> = node.inputs.iter().copied().collect();
             inputs.into_iter().fold(bytes(graph, id), |all, input| all.saturating_add(bytes(graph, input)))
         };
-        // One lane's memory: an image that a launch reads as a whole is on each.
+        // The limit is one device's memory: an image that a launch reads as a whole is on each device.
         let fits = graph.iter().map(with_inputs).all(|bytes| limits.device.is_none_or(|room| bytes <= room));
         limits.again = if fits { AGAIN_OR_EVICT } else { AGAIN };
         let lent: HashSet<ValueId> = state.images.replaceable_sources(graph, limits.small()).collect();
@@ -132,7 +132,7 @@ impl Session {
             _ => None,
         });
         let expected: HashMap<ValueId, OnDemandImage> = expected.collect();
-        // Lent images stay on the host; those of other libraries do not count.
+        // Replaced sources stay on the host. Images of other libraries do not count.
         let on_host = |(value, later): (&ValueId, &OnDemandImage)| {
             let bytes = later.shape.len().saturating_mul(later.dtype.size());
             state.images.in_memory.get(value).and_then(|image| image.host()).map_or(bytes, HostBuffer::counted)
@@ -150,7 +150,7 @@ impl Session {
         self.memory_if_exceeded(state, engine, graph, &[]).map(|excess| excess.is_none())
     }
 
-    /// [`Session::limits_if_exceeded`], with large sources in memory lent as sources of regions if so.
+    /// [`Session::limits_if_exceeded`]; if exceeded, large sources in memory become sources of regions.
     pub(crate) fn replace_sources_if_exceeded(
         &self,
         state: &mut SessionState,
@@ -161,15 +161,16 @@ impl Session {
     ) -> Result<Option<MemoryLimits>> {
         let Some(limits) = self.limits_if_exceeded(state, engine, graph, gone, sink)? else { return Ok(None) };
         match self.replace_sources(state, engine, graph, limits) {
-            // A plan may need fewer images on the host.
+            // A plan may store fewer images on the host.
             Err(e) if e.is_out_of_memory() && !engine.unified() => Ok(None),
             lent => lent.map(Some),
         }
     }
 
-    /// Lends the large images in memory that a program reads as sources of regions: until
-    /// [`Images::restore_sources`](crate::session::images::Images::take_back) they are read again like files, from the
-    /// host, to which those on a device are brought. Returns the memory available now.
+    /// Makes sources of regions of the large images in memory that a program reads. Regions of them are copied from the
+    /// host, like regions of files, until
+    /// [`SessionImages::restore_sources`](crate::session::images::SessionImages::restore_sources). Images on a device
+    /// are downloaded first. Returns the memory that is available now.
     pub(crate) fn replace_sources(
         &self,
         state: &mut SessionState,
@@ -193,7 +194,7 @@ impl Session {
         self.limits(state, engine, graph).inspect_err(|_| state.images.restore_sources())
     }
 
-    /// Removes results that are kept only for their handles from the roots, unless they are small.
+    /// Removes from the roots results that only their handles request, unless they are small.
     pub(crate) fn without_kept(graph: &mut Graph<Op>, targets: usize, limits: MemoryLimits) {
         let small = |n: &NodeId| bytes(graph, *n) <= limits.small();
         graph.roots =

@@ -1,4 +1,4 @@
-//! The host memory that launches of a plan may use, and the experience with it.
+//! The host memory that launches of a plan may use.
 
 use crate::device::DownloadStart;
 use crate::ir::graph::ValueId;
@@ -8,15 +8,15 @@ use crate::session::devices::Engine;
 use crate::session::{Session, SessionState};
 
 impl Session {
-    /// Returns `true` if launches may use the host's memory at all. On several ranks each needs a
-    /// part of an image, which is copied.
+    /// Returns `true` if launches may use the host's memory at all. Each of several ranks needs a part of an image,
+    /// which is copied.
     pub(crate) fn may_map(&self) -> bool {
         self.0.settings.transfer.may_map() && self.ranks() == 1 && self.lanes() == 1 && self.mode() != Mode::Naive
     }
 
-    /// The host memory that the launches of a plan with these sources may use. If that is left to
-    /// predictions, which know one plan, none once an image that was used in the host's memory is
-    /// read by another plan: with a copy on the device it would have crossed the bus once.
+    /// Host memory that the launches of a plan with these sources may use. If predictions decide, they consider only
+    /// one plan. There is none from the time that another plan reads an image which was used in host memory: with a
+    /// copy on the device it would have crossed the bus only once.
     pub(crate) fn mappable(
         &self,
         engine: &Engine,
@@ -42,8 +42,8 @@ impl Session {
         let on_host = sources.iter().filter(|(_, s, _)| s.is_some_and(|s| s.residency == Residency::Host));
         let results = match &state.room {
             Some(room) => staging.maps(room),
-            // A caller that waits now does not care where it is computed; pages are locked for it
-            // only on request.
+            // A caller that waits now is indifferent to where the result is computed. Pages are locked for it only on
+            // request.
             None => !foreseen && sending == DownloadStart::WithTarget,
         };
         Mappable { sources: on_host.map(|(v, ..)| *v).filter(locked).collect(), results, ..none }

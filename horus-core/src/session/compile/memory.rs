@@ -1,4 +1,4 @@
-//! The memory that a program needs, and what there is.
+//! Memory use of a program, and available memory.
 
 use std::collections::HashSet;
 
@@ -14,16 +14,15 @@ use crate::shape::{Shape, Window};
 
 /// Maximum number of regions read ahead.
 pub(crate) const AHEAD: usize = 2;
-/// Maximum number of results waiting to be taken, or being taken.
+/// Maximum number of results that wait for delivery or are being delivered.
 pub(crate) const BEHIND: usize = 2;
-/// Maximum ratio of work by regions to work as a whole: heavily overlapping regions would take
-/// hours.
+/// Maximum ratio of work by regions to work as a whole. Regions that overlap more would take hours.
 pub(crate) const AGAIN: f64 = 32.0;
-/// The same where a plan could evict images from a device instead: a guess, about the ratio for which
-/// computing again takes as long as copying.
+/// The same ratio if a plan could evict images from a device instead. It is a guess of when recomputing takes as long
+/// as copying.
 pub(crate) const AGAIN_OR_EVICT: f64 = 2.0;
-/// Maximum fraction of the memory for a result that is kept on the way, and for an image in memory that
-/// is not read by regions.
+/// Maximum fraction of the memory for an intermediate result that stays in memory, and for an image in memory that is
+/// not read by regions.
 const SMALL: usize = 256;
 
 /// Memory use of a program in bytes.
@@ -37,7 +36,7 @@ pub(crate) struct ProgramMemory {
     pub(crate) peak: usize,
     /// Results.
     pub(crate) results: usize,
-    /// The call of the operation that needs most.
+    /// Call of the operation that needs most memory.
     pub(crate) at: Option<RecordedCall>,
 }
 
@@ -49,11 +48,11 @@ pub(crate) struct MemoryLimits {
     pub(crate) unified: bool,
     /// Bytes of the host in use for other purposes.
     pub(crate) beside: usize,
-    /// Limit of the host's memory.
+    /// The host's memory limit.
     pub(crate) bound: MemoryBound,
     /// Maximum ratio of work by regions to work as a whole.
     pub(crate) again: f64,
-    /// Where no regions fit, they are as small as they can be: a plan may evict images from the device.
+    /// `true` to use the smallest regions if none fit: a plan may evict images from the device.
     pub(crate) is_forced: bool,
 }
 
@@ -64,18 +63,18 @@ impl MemoryLimits {
         host <= self.host && self.device.is_none_or(|most| need.peak <= most)
     }
 
-    /// The memory available beside so many bytes of the host.
+    /// Available memory without this many bytes of the host.
     pub(crate) fn reduced_by(self, bytes: usize) -> MemoryLimits {
         MemoryLimits { host: self.host.saturating_sub(bytes), ..self }
     }
 
-    /// Bytes of an image that may be in memory as a whole, whatever the program needs.
+    /// Maximum bytes of an image that may be in memory as a whole, whatever the program uses.
     pub(crate) fn small(&self) -> usize {
         self.device.map_or(self.host, |device| device.min(self.host)) / SMALL
     }
 
-    /// Returns `true` if one region after the other fits into a fraction of the memory, while
-    /// others are read and taken.
+    /// Returns `true` if regions fit into a fraction of the memory one after the other, while others are read and
+    /// delivered.
     pub(crate) fn hold_regions(&self, need: ProgramMemory, part: f64) -> bool {
         let waiting = need.later.saturating_mul(AHEAD).saturating_add(need.results.saturating_mul(BEHIND));
         let host = if self.unified { need.peak } else { need.read + need.results };
@@ -90,10 +89,10 @@ pub(crate) fn bytes<O>(graph: &Graph<O>, n: NodeId) -> usize {
     node.shape.len().saturating_mul(node.dtype.size())
 }
 
-/// Names nothing, and counts the regions read of images that have not been read.
+/// Counts the regions that a program reads of unread images.
 struct RegionReadCounter<'a> {
     state: &'a SessionState,
-    /// Bytes of the regions, and of the chunks that contain them.
+    /// Bytes of the regions, and (`decoded`) of the chunks that contain them.
     read: usize,
     decoded: usize,
 }
@@ -117,9 +116,9 @@ impl RegionSupply for RegionReadCounter<'_> {
     }
 }
 
-/// The regions of all roots of a program that belong to a region of the first: for each root the same
-/// part of its extent, so that the shares of regions that make up the first make up the others.
-/// Those of small roots may be empty; no root is larger than the first.
+/// Regions of all roots of a program that correspond to a region of the first root: the same fraction of each root's
+/// rows and columns. Regions that make up the first root also make up the others. Regions of small roots may be empty;
+/// no root is larger than the first.
 pub(crate) fn shares(graph: &Graph<Op>, region: Rect) -> Vec<Rect> {
     let of = graph.node(graph.roots[0]).shape;
     let line = |w: Window, n: usize, to: usize| {
@@ -137,12 +136,12 @@ pub(crate) fn shares(graph: &Graph<Op>, region: Rect) -> Vec<Rect> {
     graph.roots.iter().map(share).collect()
 }
 
-/// The results that have pixels in a region of the first, with their regions.
+/// Results that have pixels in a region of the first result, with their regions.
 pub(crate) fn present(graph: &Graph<Op>, region: Rect) -> Vec<(usize, Rect)> {
     shares(graph, region).into_iter().enumerate().filter(|(_, share)| !share.is_empty()).collect()
 }
 
-/// Memory use of regions of a program, by recorded operations: unfused.
+/// Memory use of regions of a program without fusion.
 pub(crate) struct RegionMemory {
     pub(crate) read: usize,
     pub(crate) decoded: usize,
@@ -158,15 +157,15 @@ pub(crate) fn counted(state: &SessionState, graph: &Graph<Op>, region: Rect) -> 
     RegionMemory { read: counting.read, decoded: counting.decoded, computed: computed.sum(), results }
 }
 
-/// Bytes that a program does not exceed: two images of the widest type for each operation. One that
-/// fits even so need not be optimised to decide.
+/// Upper bound of the bytes of a program: two images of the widest type for each operation. A program within the bound
+/// need not be optimised to decide whether it fits.
 pub(crate) fn generous(graph: &Graph<Op>) -> usize {
     const MOST: usize = 2 * size_of::<f64>();
     let all = (0..graph.nodes.len()).map(|n| bytes(graph, NodeId(n)).saturating_mul(MOST));
     all.fold(0, usize::saturating_add)
 }
 
-/// Bytes that decoding the sources of a program takes that could not be decoded when they were opened.
+/// Bytes for decoding the sources of a program that could not be decoded for lack of memory when they were opened.
 pub(crate) fn undecodable_bytes(state: &SessionState, graph: &Graph<Op>) -> usize {
     unread(state, graph).map(|(_, later)| later.missing_bytes).max().unwrap_or(0)
 }
@@ -177,9 +176,9 @@ pub(crate) fn release_rereadable(state: &mut SessionState, graph: &Graph<Op>) {
 }
 
 impl Session {
-    /// The memory available to a program: the limit; by default, at most most of the memory that is
-    /// free on this host now, divided by the ranks on it. Sources of the program that are in memory
-    /// already, and images that can be read again, count as free.
+    /// Memory available to a program: the limit, which is by default most of the memory that is free on this host now,
+    /// divided by the ranks on the host. Sources of the program in memory, and images that can be read again, count as
+    /// free.
     pub(crate) fn limits(&self, state: &SessionState, engine: &Engine, graph: &Graph<Op>) -> Result<MemoryLimits> {
         let pool = &self.0.pool;
         let (bound, used) = pool.bounds();
@@ -208,8 +207,7 @@ impl Session {
         })
     }
 
-    /// Memory use of a program after optimisation; these sources are released when they have been
-    /// read.
+    /// Memory use of a program after optimisation. The sources in `gone` are released after their last reader.
     pub(crate) fn need(&self, engine: &Engine, graph: Graph<Op>, gone: &[ValueId]) -> Result<ProgramMemory> {
         let setting = self.setting(engine, self.0.partition.clone());
         let kernels = self.kernels(graph, &setting, (true, true), &mut |_, _| ())?;
@@ -221,8 +219,8 @@ impl Session {
             joined.nodes.iter().for_each(|n| first[n.0] = begin);
         }
         let mut last: Vec<usize> = (0..kernels.nodes.len()).collect();
-        // On the host's memory sources exist from the beginning, and stay; a device has those of the host from
-        // their first reader to their last.
+        // In the host's memory sources exist from the beginning to the end. On a device with its own memory they exist
+        // from their first reader to their last.
         let begin = if engine.unified() { 0 } else { usize::MAX };
         (0..kernels.nodes.len()).filter(|n| is_source(NodeId(*n))).for_each(|n| first[n] = begin);
         for (id, node) in kernels.iter() {
@@ -254,7 +252,7 @@ impl Session {
         Ok(ProgramMemory { read, later: 0, peak: most.map_or(0, |(peak, _)| peak), results, at: site })
     }
 
-    /// The error of a program that needs `bytes` bytes.
+    /// Error of a program that needs `bytes` bytes.
     pub(crate) fn out_of_memory_error(
         &self,
         graph: &Graph<Op>,
@@ -266,7 +264,7 @@ impl Session {
         let at = at.map(|at| at.to_string());
         let node = graph.nodes.iter().find(|n| Some(n.site.to_string()) == at && !matches!(n.op, Op::Source(_)));
         let found = node.unwrap_or(root);
-        // For a program in another language the error names its lines; the request itself has none.
+        // For a program in another language the error names its line. The request itself has none.
         let told = || graph.nodes.iter().rfind(|n| n.site.line.is_some() && !matches!(n.op, Op::Source(_)));
         let node = if found.site.line.is_none() { told().unwrap_or(found) } else { found };
         let op = format!("{} (recorded at {})", node.op.name(), node.site);
@@ -274,7 +272,7 @@ impl Session {
         Error::Device { op, device: "the host".into(), source }
     }
 
-    /// Memory use of a program that reads only the needed parts of unread images.
+    /// Memory use of a program that reads only the parts of unread images that it needs.
     pub(crate) fn need_of(
         &self,
         state: &SessionState,
@@ -289,7 +287,7 @@ impl Session {
         Ok(ProgramMemory { later, ..self.need(engine, part, gone)? })
     }
 
-    /// The memory up to the limit, whatever is free.
+    /// Memory up to the limit, even if less is free.
     pub(crate) fn allowed(&self, limits: MemoryLimits) -> MemoryLimits {
         MemoryLimits { host: self.0.pool.most().saturating_sub(limits.beside), ..limits }
     }

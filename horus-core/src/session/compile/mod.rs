@@ -1,4 +1,4 @@
-//! Planning: the recorded program is optimised, planned and verified.
+//! Compiles programs: optimises and plans them, and verifies the plan.
 
 pub(crate) mod division;
 pub(crate) mod fits;
@@ -26,14 +26,14 @@ use crate::session::cache::{PlanRequest, ResidentImage};
 use crate::session::devices::Engine;
 use crate::session::{Session, SessionState, Settings};
 
-/// Receives the names of passes, and what they leave.
+/// Receives the name of each pass and its result.
 pub(crate) type Dump<'a> = &'a mut dyn FnMut(&str, &dyn fmt::Display);
 
-/// The state of an image for a plan, if it is there, and `true` if the plan may release it.
+/// State of an image at the beginning of a plan, if it exists, and `true` if the plan may release it.
 pub(crate) type StateLookup<'a> = &'a dyn Fn(ValueId) -> Option<(ImageState, bool)>;
 
 impl Session {
-    /// The setting of plans for these strips.
+    /// Setting of plans for these strips.
     pub(crate) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
         let (unified, direct, capacity) = (engine.unified(), engine.direct(), engine.capacity);
         let Settings { overlap, transfer, mode, .. } = self.0.settings;
@@ -43,7 +43,7 @@ impl Session {
         Setting { partition, hosts, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
     }
 
-    /// The kernels of a program: the only call of the optimiser.
+    /// Kernels of a program. This is the only call of the optimiser.
     pub(crate) fn kernels(
         &self,
         graph: Graph<Op>,
@@ -57,7 +57,7 @@ impl Session {
         optimize_for(graph, fuse && self.mode() == Mode::Fused, &aim, dump)
     }
 
-    /// The plan for a request, on as many ranks or devices as are predicted to take the least time.
+    /// Plan for a request, on as many ranks or devices as are predicted to take the least time.
     pub(crate) fn plan(&self, engine: &Engine, state: &mut SessionState, request: &PlanRequest) -> Result<Plan> {
         if self.0.settings.compare_naive {
             let of_all = self.setting_among(engine, self.all(engine), || ProgramWork::of(&request.graph));
@@ -89,11 +89,11 @@ impl Session {
         }
     }
 
-    /// The plan for a request in a setting.
+    /// Plan for a request in a setting.
     pub(crate) fn plan_for(&self, engine: &Engine, request: &PlanRequest, setting: Setting) -> Result<Plan> {
         let PlanRequest { graph, wants, sources, mappable, others, laid } = request;
         let setting = Setting { mappable: mappable.clone(), ..setting };
-        // As found by this plan; other images on devices take memory.
+        // State in which this plan finds an image. Other images on devices use memory.
         let among = setting.partition.ranks();
         let found = |(source, laid): (&(ValueId, Option<ImageState>, bool), &usize)| {
             let at = source.1.map(|at| self.arranged(engine, at, *laid, among));
@@ -125,8 +125,8 @@ impl Session {
         self.plan_of((graph, wants), &setting, (&|value| there.get(&value).copied(), &others), &mut dump)
     }
 
-    /// The plan for a program that finds each image in a state, and may release it, beside others on the device: the only
-    /// call of the planner.
+    /// Plan for a program, given the state of each image and the other images on the device. This is the only call of
+    /// the planner.
     pub(crate) fn plan_of(
         &self,
         (graph, wants): (&Graph<Op>, &[ResultDelivery]),
@@ -153,22 +153,20 @@ impl Session {
         if plan.fits || is_compared || self.mode() != Mode::Fused {
             return Ok(plan);
         }
-        // A fused kernel may read more images at once than the device holds; one operation
-        // reads three at most.
+        // A fused kernel may read more images at once than fit on the device. One operation reads at most three.
         log::info!("fused kernels need more memory than the device has; continuing without fusion");
         with(false, false)
     }
 }
 
-/// An operation exceeds the device's memory even after all evictions.
+/// Error: an operation exceeds the device's memory even after all evictions.
 fn too_large(engine: &Engine, node: &Node<Kernel>, bytes: usize, capacity: usize) -> Error {
     let op = format!("{} (recorded at {})", node.op.name(), node.site);
     let bound = MemoryBound::Images { bytes: capacity };
     Error::Device { op, device: engine.smallest(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
 }
 
-/// Adds the images on the device that this program does not read: the planner may have to evict
-/// them.
+/// Adds the images on the device that this program does not read, because the planner may have to evict them.
 fn add_bystanders(graph: &mut Graph<Kernel>, others: &[ResidentImage]) {
     for &ResidentImage { value, shape, dtype, .. } in others {
         let site = std::panic::Location::caller().into();

@@ -1,4 +1,4 @@
-//! The programs of regions, and of what reduces them.
+//! Programs of regions, and of reductions of regions.
 
 use crate::ir::graph::{Graph, Node, NodeId, Op};
 use crate::ops::Whole;
@@ -8,17 +8,17 @@ use crate::session::compile::memory::present;
 use crate::session::images::on_demand::{RegionInput, RegionInputs};
 use crate::shape::Shape;
 
-/// The program of a region.
+/// Program of a region.
 pub(crate) struct RestrictedProgram {
     pub(crate) graph: Graph<Op>,
-    /// Its inputs that are not in memory.
+    /// Inputs that are not in memory.
     pub(crate) parts: Vec<RegionInput>,
-    /// The requested region of each root, and the computed one; none if they are the same.
+    /// Requested region and computed region of each root; empty if they are equal.
     pub(crate) cuts: Vec<(Rect, Rect)>,
 }
 
 impl RestrictedProgram {
-    /// The program that computes these regions of the roots of `graph`.
+    /// Program that computes these regions of the roots of `graph`.
     pub(crate) fn of(state: &SessionState, graph: &Graph<Op>, regions: &[Rect]) -> RestrictedProgram {
         let mut parts = RegionInputs::new(state, true);
         let part = restrict(graph, regions, CropRule::Much, &mut parts);
@@ -26,8 +26,8 @@ impl RestrictedProgram {
         RestrictedProgram { graph: part.graph, parts: parts.parts, cuts }
     }
 
-    /// The program that computes a region of the first root of `graph`, and the others' shares of it: not of results that
-    /// have no pixels there.
+    /// Program that computes a region of the first root of `graph`, and the corresponding regions of the other roots
+    /// that have pixels there.
     pub(crate) fn of_shares(state: &SessionState, graph: &Graph<Op>, region: Rect) -> RestrictedProgram {
         let (roots, regions): (Vec<usize>, Vec<Rect>) = present(graph, region).into_iter().unzip();
         let roots = roots.into_iter().map(|root| graph.roots[root]).collect();
@@ -35,7 +35,7 @@ impl RestrictedProgram {
     }
 }
 
-/// The program that reduces a region of the roots of `graph`, by these nodes.
+/// Program that reduces a region of the roots of `graph` with these nodes.
 pub(crate) fn reductions_of(
     state: &SessionState,
     graph: &Graph<Op>,
@@ -72,8 +72,7 @@ pub(crate) fn reductions_of(
     RestrictedProgram { graph: part, parts: parts.parts, cuts: Vec::new() }
 }
 
-/// The place of a band's result in the whole result: its first row, if it has rows of its own; and
-/// its shape.
+/// Position of a band's result in the whole result: its first row, if it has rows of its own, and its shape.
 pub(crate) fn rows_of(op: &Op, whole: Shape, band: Rect) -> (Option<usize>, Shape) {
     let (start, n) = (band.rows.start.unsigned_abs(), band.rows.len());
     match op {

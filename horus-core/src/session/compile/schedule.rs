@@ -1,14 +1,8 @@
-//! How a program that does not fit in memory is computed, decided before anything is read.
+//! Schedules: how a program that does not fit in memory is computed, decided before anything is read.
 //!
-//! A reduction of the whole image must be complete before the first region of its readers can be computed. It is a stage of
-//! its own, a *pass*: bands of rows, or parts of them, are reduced as they are read, rows to their results, on which the
-//! canonical order is defined; histograms and exact sums of parts add up exactly, as integers. The rest of the reduction then
-//! reads the results of the pass, in memory. Images that a program keeps are stages too, computed region by region into
-//! memory. What is left is computed as a whole, or taken region by region, level by level where levels do not depend on
-//! each other.
-//!
-//! A schedule is data: the forecast of a program's memory, the limit that an error names, and the run itself
-//! (`session/engine/stages.rs`) are made from the same one.
+//! A schedule is a list of stages. Each stage computes reductions, or images that the program keeps, region by region
+//! into memory. The rest of the program is computed as a whole or region by region. Forecasts, errors and the
+//! evaluation (`session/engine/stages.rs`) use the same schedule. The design is in `docs/design/regions.md`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,15 +21,15 @@ use crate::session::images::on_demand::{OnDemandImage, STRIPS, unread};
 use crate::session::{Session, SessionState};
 use crate::shape::Shape;
 
-/// Minimum bytes of a slab of the first result; smaller ones cost more to plan and launch than to
-/// compute: an estimate.
+/// Minimum bytes of a slab of the first result. Smaller slabs cost more to plan and launch than to compute: an
+/// estimate.
 const SLAB: usize = 4 << 20;
 
-/// Maximum ratio of decoded pixels to those of the image: sources that are decoded more often are decoded once, to a temporary
-/// file, which takes about as long as decoding them again. A guess.
+/// Maximum ratio of decoded pixels to those of the image. A source that would be decoded more often is decoded once, to
+/// a temporary file, which takes about as long as decoding it twice. A guess.
 const DECODED_AGAIN: f64 = 2.0;
 
-/// The sizes of parts that a taker of pixels can take.
+/// Sizes of the parts in which a consumer can take pixels.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Grain {
     /// Rows and columns.
@@ -44,23 +38,23 @@ pub(crate) struct Grain {
 }
 
 impl Grain {
-    /// Any rows and columns of a level.
+    /// Any rows and columns, one level at a time.
     pub(crate) const ANY: Grain = Grain { chunk: (1, 1), levels: 1 };
     /// Any rows and columns, of all levels at once.
     pub(crate) const DEEP: Grain = Grain { chunk: (1, 1), levels: usize::MAX };
 
-    /// Levels that are multiples of those that all takers take at once.
+    /// Number of levels that suits all consumers: a common multiple.
     pub(crate) fn levels(all: &[Grain]) -> usize {
         all.iter().fold(1, |n, grain| common_multiple(n, grain.levels))
     }
 }
 
-/// Where a program's results go.
+/// Destination of a program's results.
 #[derive(Clone, Copy)]
 pub(crate) enum ResultDestination<'a> {
-    /// To memory.
+    /// Memory.
     Memory,
-    /// Region by region to takers of such parts: the same one for all results, or one for each.
+    /// Consumers that take parts, region by region: one grain for all results, or one for each.
     Regions(&'a [Grain]),
 }
 
@@ -75,11 +69,11 @@ impl ResultDestination<'_> {
 
 /// The stages of a program.
 pub(crate) struct ProgramSchedule {
-    /// What must be complete before the rest, in this order.
+    /// Stages that must be complete before the rest, in order.
     pub(crate) stages: Vec<ScheduleStage>,
-    /// The program that is left: it reads the values of the stages.
+    /// The rest of the program, which reads the values of the stages.
     pub(crate) rest: Graph<Op>,
-    /// How its results are taken.
+    /// How the results of the rest are delivered.
     pub(crate) taken: Option<SlabSchedule>,
     /// Images that exist only for the schedule.
     pub(crate) own: Vec<ValueId>,
@@ -87,34 +81,34 @@ pub(crate) struct ProgramSchedule {
 
 /// Values that are computed region by region into memory.
 pub(crate) struct ScheduleStage {
-    /// The program. Its roots are divided: the results, or what is reduced.
+    /// Program whose roots are divided: the results, or the images that are reduced.
     pub(crate) graph: Graph<Op>,
-    /// The nodes that are computed.
+    /// Nodes that are computed.
     pub(crate) nodes: Vec<NodeId>,
-    /// The nodes reduce the roots.
+    /// `true` if the nodes reduce the roots.
     pub(crate) is_pass: bool,
     pub(crate) division: Division,
-    /// The names of the values.
+    /// Names of the values.
     pub(crate) values: Vec<ValueId>,
 }
 
-/// Results that are taken region by region, slab by slab.
+/// Results that are delivered slab by slab, and region by region in each slab.
 pub(crate) struct SlabSchedule {
     pub(crate) slabs: Vec<Slab>,
-    /// The division of each slab.
+    /// Division of each slab.
     pub(crate) division: Division,
-    /// Bytes of small results that wait on rank 0 until chunks of them are complete.
+    /// Bytes of small results that wait on rank 0 until their chunks are complete.
     pub(crate) waiting: usize,
 }
 
-/// Levels of the results of a program, and the program that computes them.
+/// Some levels of a program's results, and the program that computes them.
 pub(crate) struct Slab {
     pub(crate) levels: Range<usize>,
     pub(crate) graph: Graph<Op>,
 }
 
 impl Session {
-    /// The ratio of decoded pixels to those of the sources, of a division.
+    /// Ratio of pixels that a division decodes to pixels of the sources.
     pub(crate) fn decodes(
         &self,
         state: &SessionState,
@@ -133,14 +127,14 @@ impl Session {
         decoded as f64 * (of.area() as f64 / region.area().max(1) as f64) / all.max(1.0)
     }
 
-    /// [`Session::decodes`] of the pass, or of what is taken, that decodes most often.
+    /// Largest [`Session::decodes`] of all stages and of the delivery of results.
     pub(crate) fn decodes_most(&self, state: &SessionState, schedule: &ProgramSchedule, limits: MemoryLimits) -> f64 {
         let stages = schedule.stages.iter().map(|stage| (&stage.graph, &stage.division));
         let taken = schedule.taken.iter().map(|taken| (&taken.slabs[0].graph, &taken.division));
         stages.chain(taken).map(|(graph, division)| self.decodes(state, graph, division, limits)).fold(0.0, f64::max)
     }
 
-    /// [`Session::schedule_of`], with sources that regions would decode again and again decoded once, to temporary files.
+    /// [`Session::schedule_of`]; sources that regions would decode too often are decoded once, to temporary files.
     pub(crate) fn schedule(
         &self,
         state: &mut SessionState,
@@ -172,7 +166,7 @@ impl Session {
         again.map(|_| found)
     }
 
-    /// Replaces sources of regions; returns those before.
+    /// Replaces images on demand, and returns the previous ones.
     pub(crate) fn replace(
         &self,
         state: &mut SessionState,
@@ -181,8 +175,8 @@ impl Session {
         by.into_iter().filter_map(|(v, later)| Some((v, state.images.on_demand.insert(v, later)?))).collect()
     }
 
-    /// The schedule of a program over images on demand; `None` if this memory does not suffice. Sources in `gone` are
-    /// released when they have been read.
+    /// Schedule of a program over images on demand; `None` if this memory does not suffice. Sources in `gone` are
+    /// released after they have been read.
     pub(crate) fn schedule_of(
         &self,
         state: &mut SessionState,
@@ -247,7 +241,7 @@ impl Session {
         }
     }
 
-    /// How the results of a program without reductions are taken; `own` receives the images that exist only for that.
+    /// Delivery of the results of a program without reductions; adds to `own` the images that exist only for it.
     fn taken_by(
         &self,
         state: &mut SessionState,
@@ -265,7 +259,7 @@ impl Session {
         let of = first.node(first.roots[0]).shape;
         let columns = if grain.1 >= of.width { of.width } else { together(grain.1, read.1) };
         let divided = |limits: MemoryLimits| {
-            // Slabs are as many parts as reading and taking beside the computation needs.
+            // A slab is one region if possible: slabs are enough parts to overlap reading and delivery with computing.
             if slabs.len() > 1 {
                 let whole = self.division(state, engine, first, (of.height, of.width), None, limits)?;
                 if whole.is_some() {
@@ -274,7 +268,7 @@ impl Session {
             }
             self.division(state, engine, first, (together(grain.0, read.0), columns), None, limits)
         };
-        // On rank 0, chunks of small results wait until they are complete.
+        // On rank 0, parts of small results wait until their chunks are complete.
         let waits = |(root, grain): (&NodeId, &Grain)| {
             let Node { shape, dtype, .. } = first.node(*root);
             grain.chunk.0.saturating_mul(shape.line() * shape.planes() * dtype.size())
@@ -288,8 +282,8 @@ impl Session {
         Ok(division.map(|division| SlabSchedule { slabs, division, waiting }))
     }
 
-    /// The schedule of a program that does not fit, within this memory; else an error, before anything is read, that names
-    /// a limit with which there is one.
+    /// Schedule within this memory of a program that does not fit. Otherwise an error, before anything is read, that
+    /// names a sufficient limit.
     pub(crate) fn scheduled(
         &self,
         state: &mut SessionState,
@@ -318,7 +312,7 @@ impl Session {
         let mut host = limits.host.max(1 << 20);
         while host < most {
             host = (host + host / 4).min(most);
-            // The limit that is named is the one that is tried.
+            // The limit that the error names is the limit that is tried.
             let named = MemoryLimits { host: MemoryBound::sufficient_limit(host, limits.beside), ..limits }
                 .reduced_by(limits.beside);
             if self.divides(state, engine, graph, sink, named)? {
@@ -328,7 +322,7 @@ impl Session {
         Err(self.out_of_memory_error(graph, host, limits, None))
     }
 
-    /// Returns `true` if there is a schedule of a program within this memory.
+    /// Returns `true` if a program has a schedule within this memory.
     pub(crate) fn divides(
         &self,
         state: &mut SessionState,
@@ -341,7 +335,7 @@ impl Session {
         if least > limits.host {
             return Ok(false);
         }
-        // Sources that were not decoded for want of memory will be in memory.
+        // Sources that were not decoded for lack of memory will be in memory.
         let read: HashMap<ValueId, OnDemandImage> = unread(state, graph)
             .map(|(v, later)| (v, if later.missing_bytes > 0 { later.read_before() } else { later.clone() }))
             .collect();
@@ -359,7 +353,7 @@ impl Session {
         Ok(is_found)
     }
 
-    /// Refuses a program that neither fits nor has a schedule within this memory.
+    /// Returns an error for a program that neither fits nor has a schedule within this memory.
     pub(crate) fn check_schedule(
         &self,
         state: &mut SessionState,
@@ -374,12 +368,12 @@ impl Session {
     }
 }
 
-/// Names for the values of nodes.
+/// New names for the values of nodes.
 fn named(state: &SessionState, nodes: &[NodeId]) -> Vec<ValueId> {
     nodes.iter().map(|_| state.names.value()).collect()
 }
 
-/// A program that reads values instead of computing nodes; `made` receives the bytes of each.
+/// Program that reads values instead of computing nodes; adds the bytes of each to `made`.
 fn without(
     mut graph: Graph<Op>,
     nodes: &[NodeId],
@@ -394,8 +388,7 @@ fn without(
     graph.without_dead()
 }
 
-/// Rows, or columns, of regions that are whole chunks of both the source and the sink, unless these
-/// would be many.
+/// Rows or columns of regions that are whole chunks of both source and sink, unless these are too many.
 fn together(put: usize, read: usize) -> usize {
     const MOST: usize = 4096;
     let both = common_multiple(put, read);
@@ -412,8 +405,7 @@ fn common_multiple(a: usize, b: usize) -> usize {
     (n / a).saturating_mul(other)
 }
 
-/// The levels of slabs of a program's results, of which `levels` are taken at once; `None` if they
-/// are computed together.
+/// Number of levels of a slab, if results are delivered `levels` at a time; `None` if all levels are computed together.
 pub(crate) fn thickness(state: &SessionState, graph: &Graph<Op>, levels: usize) -> Option<usize> {
     let Shape { depth, .. } = graph.node(graph.roots[0]).shape;
     if unread(state, graph).any(|(_, later)| later.shape.depth != depth) {
@@ -425,7 +417,7 @@ pub(crate) fn thickness(state: &SessionState, graph: &Graph<Op>, levels: usize) 
     slab(graph, 0..thick, &mut Some).map(|_| thick)
 }
 
-/// The program in slabs, or as a whole; `own` receives the images that exist only for them.
+/// The program in slabs, or as a whole; adds to `own` the images that exist only for the slabs.
 fn slabs(state: &mut SessionState, graph: &Graph<Op>, levels: usize, own: &mut Vec<ValueId>) -> Vec<Slab> {
     let depth = graph.node(graph.roots[0]).shape.depth;
     let whole = || vec![Slab { levels: 0..depth, graph: graph.clone() }];
@@ -455,7 +447,7 @@ fn same_rows(a: Shape, b: Shape) -> bool {
     (a.height, a.width) == (b.height, b.width)
 }
 
-/// The reductions of the next pass, over images of one extent; empty if none is left.
+/// Reductions of the next stage, over images with equal rows and columns; empty if none is left.
 fn next_pass(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut group = first_reductions(state, graph);
     let of = |n: &NodeId| graph.node(graph.node(*n).inputs[0]).shape;
@@ -464,8 +456,7 @@ fn next_pass(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
     group
 }
 
-/// The program of a pass; the rows and columns by which it is divided, and the places where columns
-/// may be divided.
+/// Program of a stage of reductions, the rows and columns by which it is divided, and where its columns may be divided.
 fn pass_of(state: &SessionState, graph: &Graph<Op>, group: &[NodeId]) -> (Graph<Op>, (usize, usize), Divisible) {
     let bands = Graph { roots: banded(graph, group), nodes: graph.nodes.clone(), joined: Vec::new() };
     let (rows, columns) = Session::grain(state, &bands);
@@ -476,8 +467,7 @@ fn pass_of(state: &SessionState, graph: &Graph<Op>, group: &[NodeId]) -> (Graph<
     (bands, (rows.next_multiple_of(block.flatten().max().unwrap_or(1)), columns), divisible)
 }
 
-/// The roots of a program that are computed from images that have not been read, those of one extent
-/// together.
+/// Roots of a program that are computed from unread images, grouped by their rows and columns.
 fn by_extent(state: &SessionState, graph: &Graph<Op>) -> Vec<Vec<NodeId>> {
     let mut groups: Vec<Vec<NodeId>> = Vec::new();
     for root in &graph.roots {
@@ -494,7 +484,7 @@ fn by_extent(state: &SessionState, graph: &Graph<Op>) -> Vec<Vec<NodeId>> {
     groups
 }
 
-/// The inputs of a pass that are divided in rows, including the second image of labels.
+/// Inputs of a stage of reductions that are divided in rows, including the second image of labels.
 fn banded(graph: &Graph<Op>, group: &[NodeId]) -> Vec<NodeId> {
     let mut banded: Vec<NodeId> = Vec::new();
     for n in group {
@@ -509,7 +499,7 @@ fn banded(graph: &Graph<Op>, group: &[NodeId]) -> Vec<NodeId> {
     banded
 }
 
-/// Reductions of unread images that read no other such.
+/// Reductions of unread images that do not depend on other such reductions.
 fn first_reductions(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut reads = vec![false; graph.nodes.len()];
     let mut after = vec![false; graph.nodes.len()];
@@ -528,12 +518,12 @@ fn first_reductions(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
     found
 }
 
-/// Returns `true` for an operation that is a pass over an image that does not fit in memory.
+/// Returns `true` for a reduction that needs a stage of its own if its image does not fit in memory.
 pub(crate) fn reduces(op: &Op) -> bool {
     matches!(op, Op::Whole(Whole::RowReduce(_) | Whole::Histogram(_) | Whole::Labels(_)))
 }
 
-/// The places where columns may be divided for a reduction.
+/// Where columns may be divided for a reduction.
 fn divisible(op: &Op) -> Divisible {
     match op {
         Op::Whole(Whole::RowReduce(how)) => how.divisible(),
@@ -544,7 +534,7 @@ fn divisible(op: &Op) -> Divisible {
 }
 
 impl SlabSchedule {
-    /// The number of parts.
+    /// Number of parts.
     pub(crate) fn count(&self) -> usize {
         self.slabs.len() * self.division.count()
     }

@@ -1,10 +1,10 @@
-//! How many ranks, or devices of a process, compute a program: as many of the first ones as are predicted to take the
-//! least time.
+//! Chooses the number of ranks, or of devices of this process, that compute a program: as many of the first ones as are
+//! predicted to take the least time.
 //!
-//! The plan for some of them is that for a session of as many: the others take no part in it. Images that it leaves are
-//! divided among these, or whole on each; a plan for another number finds them on rank 0, or on the host that devices
-//! share, once they are brought there, which counts for its time. So more ranks are never predicted to take longer than
-//! fewer. Ranks predict alike, as all have the profiles of all.
+//! A plan for some ranks is the plan of a session with that many; the others take no part. A plan for another number
+//! finds the images on rank 0, or on the shared host, once they have been transferred there. That transfer counts for
+//! its time, so more ranks are never predicted to take longer than fewer. All ranks predict the same, because all have
+//! all profiles. See `docs/design/devices.md`.
 
 use crate::error::Result;
 use crate::ir::graph::{Node, ValueId};
@@ -20,14 +20,14 @@ use crate::session::images::image::on_host;
 use crate::session::{Session, SessionState};
 use crate::settings::Ranks;
 
-/// Seconds to start a device of a process and to wait for its end, besides its predicted plan: creating and
-/// joining a thread, and synchronising at each exchange. An estimate; a pixel operation on images
-/// held by two H200 took .14 ms longer than on one (`docs/performance/scaling.md`).
+/// Seconds to start a device of a process and to wait for its end, apart from its predicted plan: to create and join a
+/// thread, and to synchronise at each exchange. An estimate. A pixel operation on images on two H200 took 0.14 ms
+/// longer than on one (`docs/performance/scaling.md`).
 const STARTED: f64 = 50e-6;
 
-/// The numbers of ranks that are compared where there are `all`.
+/// Numbers of ranks that are compared if there are `all`.
 fn numbers(all: usize) -> Vec<usize> {
-    /// Up to here every number is compared, beyond it powers of two: each takes the time of a plan.
+    /// Every number up to this one is compared, and powers of two above: each takes the time of a plan.
     const EACH: usize = 8;
     let mut numbers: Vec<usize> = (1..=all.min(EACH)).collect();
     numbers.extend(std::iter::successors(Some(2 * EACH), |n| n.checked_mul(2)).take_while(|n| *n < all));
@@ -43,7 +43,7 @@ impl Session {
         self.ranks().max(engine.device_count())
     }
 
-    /// The numbers of ranks, of `all`, that are compared for a program.
+    /// Numbers of ranks, up to `all`, that are compared for a program.
     pub(crate) fn compared(&self, all: usize) -> Vec<usize> {
         let settings = &self.0.settings;
         match settings.ranks {
@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    /// The setting of plans for the first `among` ranks, or devices of this process.
+    /// Setting of plans for the first `among` ranks, or devices of this process.
     pub(crate) fn setting_among(&self, engine: &Engine, among: usize, work: impl Fn() -> ProgramWork) -> Setting {
         let partition = match engine.device_count() {
             1 if among == self.ranks() => self.0.partition.clone(),
@@ -105,8 +105,7 @@ impl Session {
         Ok((plan, said))
     }
 
-    /// The choice of rank 0, if ranks may predict differently: where some have devices with memory of their own, and
-    /// others not.
+    /// The choice of rank 0, if ranks may predict differently because only some have devices with their own memory.
     fn agreed_choice(&self, engine: &Engine, mine: usize) -> Result<usize> {
         let is_unified = engine.machine.profiles().iter().map(MachineProfile::is_unified);
         let is_mixed = is_unified.clone().any(|is| is) && is_unified.clone().any(|is| !is);
@@ -118,8 +117,8 @@ impl Session {
         Ok(all[0] as usize)
     }
 
-    /// Seconds of a plan for `among` ranks or devices beside its steps: to bring images to where it finds them, to start
-    /// devices, and to give results to the other ranks.
+    /// Seconds of a plan for `among` ranks or devices apart from its steps: to transfer images to where the plan finds
+    /// them, to start devices, and to send results to the other ranks.
     fn beside(&self, engine: &Engine, state: &SessionState, request: &PlanRequest, among: usize) -> f64 {
         let bytes = |value: &ValueId| {
             state
@@ -150,7 +149,7 @@ impl Session {
         moved.sum::<f64>() + started + if others > 0 { given.sum() } else { 0.0 }
     }
 
-    /// The state in which a plan for `among` ranks or devices finds an image.
+    /// State in which a plan for `among` ranks or devices finds an image.
     pub(crate) fn arranged(&self, engine: &Engine, at: ImageState, laid: usize, among: usize) -> ImageState {
         let brought = ImageState {
             placement: if among == 1 || engine.device_count() > 1 { Placement::Replicated } else { Placement::Root },

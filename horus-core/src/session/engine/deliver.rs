@@ -1,4 +1,4 @@
-//! Values that are taken part by part: what does not fit in memory, and what is read level by level.
+//! Values that are delivered part by part, because they do not fit in memory or are read level by level.
 
 use std::env::temp_dir;
 use std::ops::Range;
@@ -25,17 +25,17 @@ use crate::session::{Handle, Session, SessionState};
 use crate::shape::Shape;
 use horus_files::TemporaryImage;
 
-/// Minimum bytes of a result that is delivered in slabs although it fits in memory: files of this
-/// size are read on demand.
+/// Minimum bytes of a result that is delivered in slabs although it fits in memory. Files of this size are read on
+/// demand.
 const LARGE: usize = 64 << 20;
 
-/// The place of a result of regions.
+/// Storage of a result that is computed by regions.
 enum ResultStorage {
     Memory(HostBuffer),
     File(TemporaryImage),
 }
 
-/// The program of some values only.
+/// Program of some values only.
 pub(crate) fn program_of(state: &mut SessionState, ids: &[RecordId]) -> (Graph<Op>, Vec<ValueId>) {
     let Extract { mut graph, records } = state.program.extract(ids, 0);
     let gone = state.program.disposable(&graph, &records);
@@ -44,8 +44,8 @@ pub(crate) fn program_of(state: &mut SessionState, ids: &[RecordId]) -> (Graph<O
 }
 
 impl Session {
-    /// Returns `true` for values, of which `levels` are taken at once, that do not fit in
-    /// memory and can be computed by regions. Collective.
+    /// Returns `true` if values, delivered `levels` at a time, do not fit in memory and can be computed by regions.
+    /// Collective.
     pub(crate) fn does_not_fit(&self, values: &[&Handle], levels: usize) -> Result<bool> {
         let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         self.comm(); // after started evaluations: ranks communicate in one order
@@ -67,8 +67,8 @@ impl Session {
         Ok(exceeds.is_some())
     }
 
-    /// Returns `true` if values, of which `levels` are taken at once, are computed from unread images in
-    /// slabs, and are so large that reading and taking these while others are computed pays.
+    /// Returns `true` if values, delivered `levels` at a time, are computed from unread images in slabs, and are large
+    /// enough to overlap reading and delivery with computing.
     pub(crate) fn comes_in_slabs(&self, values: &[&Handle], levels: usize) -> Result<bool> {
         let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         let mut state = self.lock("evaluating")?;
@@ -78,13 +78,13 @@ impl Session {
         Ok(reads && bytes(&graph, graph.roots[0]) >= LARGE && thickness(state, &graph, levels).is_some())
     }
 
-    /// Computes values part by part, and passes their pixels to `put` on rank 0: level by level and row
-    /// by row, the channels of each beside each other. Parts of the first consist of whole chunks of its `grain`, and those of the others,
-    /// which have as many levels, are the same parts of their extents. Reductions of unread images
-    /// come first, in passes of their own.
+    /// Computes values part by part, and passes their pixels to `put` on rank 0: level by level and row by row, the
+    /// channels of each pixel next to each other. Parts of the first value consist of whole chunks of its `grain`. The
+    /// other values have as many levels, and their parts are the same fractions of their rows and columns. Reductions
+    /// of unread images are computed first.
     ///
     /// # Errors
-    /// Those of an evaluation; those of `put`, by the error that `failing` makes of their cause, on every rank.
+    /// Errors of an evaluation. If `put` fails, every rank returns the error that `failing` makes of the cause.
     pub(crate) fn stream(
         &self,
         values: &[&Handle],
@@ -115,7 +115,7 @@ impl Session {
         })
     }
 
-    /// Computes a value region by region into memory of its size: see [`Session::stream`].
+    /// Computes a value region by region into memory of its size; see [`Session::stream`].
     pub(crate) fn stream_into(&self, value: &Handle, call: Call, to: &mut [u8]) -> Result<()> {
         let shape = value.shape.stored();
         let kind = (shape, shape.pixel_bytes(value.dtype));
@@ -127,8 +127,8 @@ impl Session {
         self.stream(&[value], &[Grain::ANY], call, (&mut put, &failing))
     }
 
-    /// Computes the first `images` roots of a program region by region into files without a name, or into
-    /// memory that they take a small part of, and returns their images; and the others, of one `f64` each.
+    /// Computes the first `images` roots of a program region by region, into memory if they take a small part of it,
+    /// otherwise into temporary files. Returns their names, and the values of the other roots, one `f64` each.
     pub(crate) fn evaluate_to_storage(
         &self,
         state: &mut SessionState,
@@ -136,7 +136,8 @@ impl Session {
         images: usize,
         call: Call,
     ) -> Result<(Vec<ValueId>, Vec<f64>), EvaluationError> {
-        /// Fraction of the memory that results may take: a guess, about what regions and the state before need.
+        /// Largest part of the memory for results is one in this many: a guess of what regions and the previous state
+        /// use.
         const IN_MEMORY: usize = 4;
         all_there(state, &graph)?;
         let engine = self.choose_engine(state, &graph)?;
@@ -197,7 +198,7 @@ impl Session {
         Ok((places.into_iter().zip(&kinds).map(&mut named).collect(), numbers))
     }
 
-    /// Copies a region of some levels to its place in an image, of pixels of so many bytes, by all workers.
+    /// Copies a region of some levels to its position in an image with pixels of this many bytes, on all workers.
     pub(crate) fn put_levels(
         &self,
         to: &mut [u8],

@@ -1,21 +1,8 @@
-//! Lanes: the devices of one process. To the planner each is a rank whose host the others share; a
-//! plan for several runs on a thread for each.
+//! Evaluation on several devices of one process.
 //!
-//! A *lane* is a device of a process. To the planner it is a rank whose host the others share
-//! (`Hosts::Shared`, `plan/state.rs`): the same plans, steps and checks, the same exchanges between
-//! devices. Only the host differs. An image given by the program is on every lane's host at once,
-//! as one buffer; each lane uploads its strip and the rows around it. Of a result that is handed
-//! over each lane sends its own strip, band by band, directly to its rows of the program's memory
-//! (`execute/portions.rs`): nothing is scattered or gathered. The session records and plans once
-//! and runs the plan on a thread for each lane (`session/engine/devices.rs`), the first on the caller's,
-//! with a communicator of threads made for each evaluation. Its images are kept as the parts of all
-//! lanes, or as one whose host is that of all (`session/images/image.rs`), and change from one to the other
-//! by way of the host. A program runs on as many as are predicted to take the least time (`session/compile/search.rs`). Rows are
-//! divided by the predicted speed of each device for the first program that runs on as many. A device
-//! on the host's memory beside others gets a part of it to itself (`device/apart.rs`), so that one
-//! plan serves all. A lane that fails aborts the others and gives up their connections; an image
-//! that is then whole on some host is whole for all, otherwise it stays in strips; the next
-//! evaluation connects the devices again. Under `mpirun` a rank has one device.
+//! To the planner each device is a rank whose host the others share ([`Hosts::Shared`](crate::plan::state::Hosts)). The
+//! session records and plans once, and runs the plan on a thread for each device. The design is in
+//! `docs/design/devices.md`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -33,7 +20,7 @@ use crate::session::images::image::StoredImage;
 use crate::session::{Progress, Session, SessionState};
 use crate::shape::Window;
 
-/// An error of lane `lane` of `lanes`, with its name.
+/// Error of device `lane` of `lanes`, with the device's name.
 fn of_lane(error: Error, lane: usize, lanes: usize) -> Error {
     match error {
         Error::Device { op, device, source } => Error::Device { op, device: named(&device, lane, lanes), source },
@@ -41,7 +28,7 @@ fn of_lane(error: Error, lane: usize, lanes: usize) -> Error {
     }
 }
 
-/// Guard of a running lane: if it panics, others do not wait for its messages.
+/// Guard of a device's thread: if the thread panics, the others do not wait for its messages.
 struct DisconnectGuard<'a>(&'a Engine);
 
 impl Drop for DisconnectGuard<'_> {
@@ -53,20 +40,19 @@ impl Drop for DisconnectGuard<'_> {
 }
 
 impl Session {
-    /// Number of lanes: devices of this process that run the program together.
+    /// Number of devices of this process that run the program together.
     pub fn lanes(&self) -> usize {
         self.engine().map_or(1, Engine::device_count)
     }
 
-    /// The memory of all lanes, or of the only one, with each one's rows of an image of `height`
-    /// rows.
+    /// Memory of all devices, with each one's rows of an image of `height` rows.
     pub(crate) fn strips_of(&self, pixels: Vec<Memory>, height: usize) -> Vec<(Memory, Window)> {
         let partition = self.engine().filter(|_| pixels.len() > 1).map(|engine| engine.partition(pixels.len()));
         let rows = |lane| partition.map_or(Window::whole(height), |partition| partition.strip(lane, height));
         pixels.into_iter().enumerate().map(|(lane, memory)| (memory, rows(lane))).collect()
     }
 
-    /// Runs a plan on all of its lanes concurrently, the first on this thread.
+    /// Runs a plan on its devices concurrently, the first on this thread.
     pub(crate) fn run_plan_on_devices(
         &self,
         state: &mut SessionState,
@@ -113,7 +99,7 @@ impl Session {
         let mut others = per_lane.split_off(1).into_iter();
         let first = per_lane.pop().unwrap_or_default();
         if new {
-            // Other lanes find its compiled kernels.
+            // Other devices find its compiled kernels.
             let start = std::time::Instant::now();
             let prepared = prepare(plan, &first, &*engine.device, 0);
             trace.prepared(start);
@@ -171,7 +157,7 @@ impl Session {
         }
     }
 
-    /// Combines the outcomes of all lanes.
+    /// Combines the outcomes of all devices.
     fn together(
         &self,
         plan: &Plan,

@@ -1,4 +1,4 @@
-//! Evaluation: the recorded program is optimised, planned, verified and executed.
+//! Evaluates: compiles the recorded program, or takes it from the cache, and executes the plan.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::session::images::on_demand::unread;
 use crate::session::{Session, SessionState, debug};
 
 impl Session {
-    /// Evaluates `targets`; returns the pixels of those wanted on this rank's host.
+    /// Evaluates `targets`; returns the results that this rank's host gets.
     pub(crate) fn run(
         &self,
         state: &mut SessionState,
@@ -33,7 +33,7 @@ impl Session {
         self.guard(state, |state| self.try_run(state, targets, wants, sending))
     }
 
-    /// Evaluates, unless the session is lost; a failure loses it if other ranks may have gone on.
+    /// Evaluates, unless the session is lost. A failure loses the session if other ranks may have continued.
     pub(crate) fn guard<R>(
         &self,
         state: &mut SessionState,
@@ -44,21 +44,21 @@ impl Session {
         }
         self.wait_for_other_sessions();
         let comm = &*self.0.comm;
-        // Stays if the evaluation panics, with part of the images taken out.
+        // This remains if the evaluation panics while some images are taken out.
         state.lost = Some("an evaluation panicked".into());
         let result = guarded(comm, "an evaluation", || evaluate(state));
         state.lost = None;
         state.images.restore_sources();
         self.publish(state);
         result.map_err(|failure| match failure {
-            // Everything is unchanged, on all ranks alike: they made the same plan.
+            // Nothing has changed, on all ranks alike, because they made the same plan.
             EvaluationError::BeforeExecution(error) => error,
             EvaluationError::DuringExecution(error) if comm.size() == 1 => error,
             EvaluationError::DuringExecution(error) => self.abandon(state, error),
         })
     }
 
-    /// Ends the session, and all other ranks, which may have gone on; returns the error.
+    /// Ends the session and all other ranks, which may have continued; returns the error.
     pub(crate) fn abandon(&self, state: &mut SessionState, error: Error) -> Error {
         state.lost = Some(error.to_string());
         state.images.in_memory.clear();
@@ -101,7 +101,7 @@ impl Session {
         let (graph, own) = self.materialize_inputs(state, engine, graph, exceeds.is_some(), &disposable)?;
         let gone = [disposable, own.clone()].concat();
         if engine.device_count() > 1 {
-            // The host of one lane is that of all.
+            // Devices of a process share their host.
             wants
                 .iter_mut()
                 .filter(|want| **want != ResultDelivery::Keep)
@@ -127,8 +127,8 @@ impl Session {
         Ok(EvaluationResults { of_targets: made.roots, delivered })
     }
 
-    /// The plan for a request, the request that it was made for, and a flag for a new plan; plans
-    /// are reused if allowed.
+    /// Plan for a request, the request that it was made for, and `true` for a new plan. Cached plans are used if
+    /// allowed.
     pub(crate) fn find_or_make_plan(
         &self,
         engine: &Engine,
@@ -144,8 +144,7 @@ impl Session {
             Some(plan) => Ok((plan, false)),
             None => made(state, request).map(|plan| (plan, true)),
         };
-        // If everything fits, a plan does not depend on the other images on the device, and serves
-        // any of them.
+        // If everything fits, a plan does not depend on the other images on the device, and can be used with any.
         let others = std::mem::take(&mut request.others);
         if !others.is_empty()
             && engine.has_room_beside(ResidentImage::bytes_of(&others), request.bytes())
@@ -161,7 +160,7 @@ impl Session {
         Ok((request, plan, new))
     }
 
-    /// Returns `true` if plans are inspected, with their construction.
+    /// Returns `true` if plans are shown, with their construction.
     pub(crate) fn shows_plans(&self) -> bool {
         self.0.settings.explain.is_some() || self.0.settings.compare_naive
     }
@@ -183,8 +182,8 @@ impl Session {
         landed.map_err(|source| EvaluationError::DuringExecution(failed(source)))
     }
 
-    /// Bytes that an evaluation may keep of values without handles that recorded operations read:
-    /// no more than may be pinned without triggering an evaluation.
+    /// Bytes that an evaluation may store of values without handles that recorded operations read. Together with pinned
+    /// bytes they stay below the limit that triggers an evaluation.
     pub(crate) fn room_to_keep(&self, state: &SessionState) -> usize {
         self.0.settings.max_pinned.saturating_sub(state.program.pinned_bytes())
     }
@@ -208,8 +207,7 @@ impl Session {
         PlanRequest { graph, wants, sources, mappable: Mappable::default(), others, laid }
     }
 
-    /// The images on the device that a program with these sources does not read, if the device's
-    /// memory is limited.
+    /// Images on the device that a program with these sources does not read, if the device's memory is limited.
     pub(crate) fn others(
         &self,
         engine: &Engine,
@@ -231,14 +229,14 @@ impl Session {
     }
 }
 
-/// The results of an evaluation on this rank's host.
+/// Results of an evaluation on this rank's host.
 pub(crate) struct EvaluationResults {
-    /// The node of each target; two may be one.
+    /// Node of each target; two targets may have one node.
     pub(crate) of_targets: Vec<NodeId>,
     pub(crate) delivered: HashMap<NodeId, Delivered>,
 }
 
-/// Fails unless all source images of a program exist, or can be read.
+/// Fails unless all source images of a program are in memory or can be read.
 pub(crate) fn all_there(state: &SessionState, graph: &Graph<Op>) -> Result<()> {
     let lost = |node: &Node<Op>| match node.op {
         Op::Source(v) => Some(Error::ImageLost { site: node.site, cause: state.images.gone.get(&v)?.clone() }),

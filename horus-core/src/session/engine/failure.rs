@@ -10,7 +10,7 @@ pub(crate) enum EvaluationError {
     DuringExecution(Error),
 }
 
-/// An error of a call that executes nothing.
+/// Errors of a call that executes nothing.
 impl From<Error> for EvaluationError {
     fn from(error: Error) -> EvaluationError {
         EvaluationError::BeforeExecution(error)

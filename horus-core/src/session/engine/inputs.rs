@@ -1,4 +1,4 @@
-//! Reads the pixels that a program needs of images on demand.
+//! Reads the pixels of on-demand images that a program needs.
 
 use crate::error::Result;
 use crate::ir::graph::{Graph, Op, ValueId};
@@ -11,10 +11,9 @@ use crate::session::images::on_demand::{FetchedPixels, PixelReadError, RegionInp
 use crate::session::{Session, SessionState};
 
 impl Session {
-    /// A program whose sources are all in memory: the needed parts of images that have not been
-    /// read are read now, by regions if it needs no more, or if more does not fit; `exceeds` is set
-    /// if the whole, with the values it keeps, did not fit. Also returns the values that exist only
-    /// for this program.
+    /// Returns a program whose sources are all in memory. The needed parts of unread images are read now. A program
+    /// that `exceeds` memory with all results is first computed by regions as far as its schedule says. Also returns
+    /// the values that exist only for this program.
     pub(crate) fn materialize_inputs(
         &self,
         state: &mut SessionState,
@@ -33,7 +32,7 @@ impl Session {
         }
     }
 
-    /// As [`Session::materialize_inputs`]; `own` receives the values, even on failure.
+    /// [`Session::materialize_inputs`]; adds the values to `own`, even on failure.
     fn try_materialize_inputs(
         &self,
         state: &mut SessionState,
@@ -45,7 +44,7 @@ impl Session {
         if unread(state, &graph).next().is_none() {
             return Ok(graph);
         }
-        // It may have lost results since that were kept on the way.
+        // The program may have fewer results since then, and fit.
         if let Some(gone) = exceeds
             && let Some(limits) = self.limits_if_exceeded(state, engine, &graph, gone, ResultDestination::Memory)?
         {
@@ -63,7 +62,7 @@ impl Session {
         for (part, pixels) in parts.iter().zip(read) {
             self.give_part(state, part, pixels);
         }
-        // A source that was read as a whole stays, like given pixels.
+        // A source that was read as a whole stays in memory, like given pixels.
         for (name, read) in parts.iter().filter_map(|p| Some((p.whole()?, p.value))) {
             if let Some(image) = state.images.in_memory.remove(&read) {
                 state.images.in_memory.insert(name, image);
@@ -91,7 +90,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the pixels of a part from rank 0.
+    /// Adds the pixels that rank 0 has read of a part.
     pub(crate) fn give_part(&self, state: &mut SessionState, part: &RegionInput, fetched: FetchedPixels) {
         state.stats.read.chunks += fetched.read.chunks;
         state.stats.read.bytes += fetched.read.bytes;
@@ -100,7 +99,7 @@ impl Session {
         state.images.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
     }
 
-    /// Rank 0's read, or its error, agreed on by all ranks.
+    /// Rank 0's pixels or error, as agreed on by all ranks.
     pub(crate) fn agreed_read<R>(&self, read: Result<R, PixelReadError>) -> Result<R> {
         match self.agreed("reading pixels", || read.as_ref().err().cloned())? {
             None => read.map_err(PixelReadError::error),

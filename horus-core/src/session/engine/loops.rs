@@ -1,20 +1,9 @@
-//! Loops: a step is recorded once, and plans of several consecutive steps run one after the other,
-//! each on the results of the previous one. The host neither records nor plans while they run, and
-//! waits only for the numbers that end them.
+//! Loops: a step is recorded once, and a plan of several consecutive iterations runs repeatedly, each time on the
+//! results of the previous run.
 //!
-//! `Session::iterate` calls its step once, on placeholders, and takes the recorded operations as
-//! the *body* (`record/body.rs`): inputs of the step other than the state are evaluated before
-//! (filters, and earlier records) or part of each step (a few pixel operations, broadcasts).
-//! `session/engine/loops.rs` plans up to 16 consecutive steps as one program and runs that plan
-//! repeatedly, each time on the results of the previous run, whose memory it frees: nothing is
-//! recorded, optimised or planned per step. The change of a state is a reduction at the end of such
-//! a plan; on a device with its own memory its number is downloaded while the next steps run, and
-//! its state is kept until it is read, so a loop may compute some steps too many and returns the
-//! right state. A step that reads values (or contains a loop) is called each time.
-//!
-//! A loop of one process whose state and step do not fit in memory, or on a device, is computed by
-//! regions: each plan's results go to the host's memory, if they take a small part of it, else to
-//! files without a name (`Session::evaluate_to_storage`), from which the next one reads.
+//! `Session::iterate` calls its step once, on stand-ins, and takes the recorded operations as the *body*
+//! ([`LoopBody`]). The host neither records nor plans while the loop runs, and waits only for the numbers that end it.
+//! A step that reads values, or contains a loop, is called in each iteration. The design is in `docs/design/loops.md`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -39,37 +28,37 @@ use crate::session::images::on_demand::OnDemandImage;
 use crate::session::{Handle, Pending, Session, SessionState, StandIns};
 use crate::shape::Shape;
 
-/// Maximum number of operations planned together.
+/// Maximum number of operations in one plan.
 const PLANNED: usize = 256;
-/// Maximum number of steps planned together.
+/// Maximum number of iterations in one plan.
 const UNROLLED: usize = 16;
-/// Where the results of a step go in a loop by regions.
+/// Destination of an iteration's results in a loop by regions.
 const TAKEN: ResultDestination<'_> = ResultDestination::Regions(&[Grain::ANY]);
 
-/// Number of steps planned together.
+/// Number of iterations in one plan.
 fn together(body: &LoopBody) -> usize {
     (PLANNED / body.operations().max(1)).clamp(1, UNROLLED)
 }
 
-/// The end of a loop, and the steps that are measured or watched.
+/// End of a loop, and the iterations that are measured or watched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopLimits {
-    /// Maximum number of steps.
+    /// Maximum number of iterations.
     pub(crate) steps: usize,
-    /// Steps between measurements; `None` if nothing is measured.
+    /// Iterations between measurements; `None` if nothing is measured.
     pub(crate) measured: Option<usize>,
-    /// Steps between calls of `watch`.
+    /// Iterations between calls of `watch`.
     pub(crate) watched: Option<usize>,
 }
 
 impl LoopLimits {
-    /// The next step after `done` that is measured, watched or the last.
+    /// Next iteration after `done` that is measured, watched or the last.
     fn next(&self, done: usize) -> usize {
         let after = |every: Option<usize>| every.map_or(usize::MAX, |n| (done / n + 1).saturating_mul(n));
         self.steps.min(after(self.measured)).min(after(self.watched))
     }
 
-    /// Returns `true` if a step is measured: always the last one, if any.
+    /// Returns `true` if an iteration is measured; the last one always is, unless nothing is measured.
     fn measures(&self, step: usize) -> bool {
         self.measured.is_some_and(|n| step == self.steps || step.is_multiple_of(n))
     }
@@ -81,27 +70,27 @@ impl LoopLimits {
 
 /// A recorded loop.
 pub(crate) struct RecordedLoop<'a> {
-    /// The initial state, which is released after the first steps.
+    /// Initial state, which is released after the first iterations.
     pub(crate) initial: Vec<Handle>,
-    /// The stand-ins for the state in the recorded step.
+    /// Stand-ins for the state in the recorded step.
     pub(crate) stand_ins: &'a StandIns,
-    /// The results of the step.
+    /// Results of the step.
     pub(crate) next: &'a [&'a Handle],
-    /// Measured values of a step.
+    /// Measured values of an iteration.
     pub(crate) measured: &'a [&'a Handle],
-    /// The program's call.
+    /// Call of the program.
     pub(crate) site: Site,
 }
 
-/// The outcome of a loop.
+/// Outcome of a loop.
 pub(crate) enum LoopResult {
-    /// The state after this many steps.
+    /// State after this many iterations.
     After(usize, Vec<Handle>),
-    /// The initial state: a value of the step was observed, so the recording is no longer the step.
+    /// Initial state: a value of the step was observed, so the recording no longer is the step.
     LookedInto(Vec<Handle>),
 }
 
-/// A measured step of a loop, whose numbers are still to be read.
+/// A measured iteration, whose numbers are not read yet.
 struct MeasuredStep {
     step: usize,
     state: Vec<ValueId>,
@@ -112,26 +101,26 @@ struct MeasuredStep {
 struct RunningLoop<'a> {
     session: &'a Session,
     body: LoopBody,
-    /// The state, and a flag for images made by the loop.
+    /// The state. `own` contains the images that the loop made.
     now: Vec<ValueId>,
-    /// The shapes and types of the state, as it is stored.
+    /// Shapes and types of the state, as it is stored.
     kinds: Vec<(Shape, DType)>,
     own: HashSet<ValueId>,
     /// Values that may be the result.
     pinned: Vec<ValueId>,
-    /// Handles of the state that the program shares: released only after the next steps.
+    /// Handles of the state that the program shares; they are released only after the next iterations.
     shared: Vec<Handle>,
-    /// Number of steps planned together.
+    /// Number of iterations in one plan.
     most: usize,
-    /// The state and a step do not fit in memory.
+    /// `true` if the state and an iteration do not fit in memory.
     by_regions: bool,
-    /// The blocks in which steps are computed, and a session of this rank only.
+    /// Blocks in which iterations are computed, and a session of this rank only.
     blocks: Option<(Arc<BlockMap>, Session)>,
-    /// The program's call.
+    /// Call of the program.
     site: Site,
 }
 
-/// A loop that is ready to run; or its initial state, as for [`LoopResult::LookedInto`].
+/// A loop that is ready to run, or its initial state as for [`LoopResult::LookedInto`].
 enum PreparedLoop<'a> {
     Running(Box<RunningLoop<'a>>),
     LookedInto(Vec<Handle>),
@@ -159,7 +148,7 @@ impl Session {
         self.run(state, &ids, &vec![ResultDelivery::Keep; ids.len()], DownloadStart::AtOnce).map(drop)
     }
 
-    /// Refuses a loop whose step is called each time if its state does not fit twice, before anything
+    /// Refuses a loop whose step is called in each iteration if its state does not fit in memory twice, before anything
     /// is read.
     pub(crate) fn check_loop_fits(&self, given: &[&Handle], site: Site) -> Result<()> {
         let (bound, used) = self.0.pool.bounds();
@@ -182,8 +171,8 @@ impl Session {
         ids.or_else(|failure| self.fail(&failure))
     }
 
-    /// Runs a loop. `decide` receives each measured step and its numbers, `watch` each watched step
-    /// and the state. The initial state is evaluated.
+    /// Runs a loop. `decide` receives each measured iteration with its numbers, `watch` each watched iteration with the
+    /// state. The initial state is evaluated.
     pub(crate) fn run_loop(
         &self,
         looped: RecordedLoop<'_>,
@@ -204,7 +193,7 @@ impl Session {
         ended
     }
 
-    /// The loop, ready to run; or its initial state, if the step was observed.
+    /// Prepares the loop; returns its initial state if the step was observed.
     fn loop_of(&self, looped: RecordedLoop<'_>, steps: usize) -> Result<PreparedLoop<'_>> {
         let RecordedLoop { initial: shared, stand_ins, next, measured, site } = looped;
         let initial = self.records_of(&shared.iter().collect::<Vec<_>>())?;
@@ -257,7 +246,7 @@ impl Session {
         };
         let in_strips = Session::not_in_blocks(engine, &step, &now);
         if map.age().is_some() && in_strips.is_none() {
-            // Images of the state may be images of the step, too.
+            // Images of the state may be other inputs of the step, too.
             let state: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
             if let Err(why) = contracts(&body.unrolled(&state, 1, false), &state) {
                 let message = format!("nothing shows that the loop converges if it is relaxed: {why}");
@@ -281,9 +270,8 @@ impl Session {
         Ok(PreparedLoop::Running(Box::new(running(body, now, blocks))))
     }
 
-    /// Returns `true` if several steps of a loop of `steps` fit into memory together, and `true` if they
-    /// are computed by regions. A loop for which there is not enough memory is refused before
-    /// anything is read.
+    /// Returns two flags: `true` if several of the loop's `steps` iterations fit in memory together, and `true` if they
+    /// are computed by regions. A loop that does not fit at all is refused before anything is read.
     fn check_steps_fit(
         &self,
         state: &mut SessionState,
@@ -323,7 +311,7 @@ impl Session {
             self.pays_by_regions(state, engine, &one, TAKEN)
                 .and_then(|regions| Ok((!regions || self.pays_by_regions(state, engine, &many, TAKEN)?, regions)))
         };
-        // Each step would be a pass over all steps before it.
+        // Each iteration would recompute all iterations before it.
         let reductions = |n| body.unrolled(&now, n, false).nodes.iter().filter(|node| reduces(&node.op)).count();
         let passes = reductions(2) > reductions(1);
         state.images.restore_sources();
@@ -331,8 +319,8 @@ impl Session {
         divides.map(|(many, regions)| (many && !(regions && passes), regions))
     }
 
-    /// Returns `true` if many steps of a loop that does not fit can be computed by regions, else
-    /// `false` if one can.
+    /// Returns `true` if many iterations of a loop that does not fit can be computed by regions, `false` if only one
+    /// can.
     fn loop_divides(
         &self,
         state: &mut SessionState,
@@ -345,7 +333,7 @@ impl Session {
         self.divides(state, engine, many, TAKEN, limits)
     }
 
-    /// The initial state of a loop by regions, in a file unless it is there already.
+    /// Initial state of a loop by regions, in a file unless it is one already.
     fn initial(&self, state: &mut SessionState, id: RecordId, site: Site) -> Result<ValueId> {
         if let Some(value) = state.program.value(id) {
             return Ok(value);
@@ -358,7 +346,7 @@ impl Session {
 }
 
 impl RunningLoop<'_> {
-    /// Runs until the loop ends; returns the number of steps.
+    /// Runs until the loop ends; returns the number of iterations.
     fn all(
         &mut self,
         ends: LoopLimits,
@@ -371,19 +359,19 @@ impl RunningLoop<'_> {
         while done < ends.steps {
             let stop = ends.next(done);
             let rest = stop - done;
-            // The change of a state is a number for whole planes.
+            // The measured change of a state is a number for whole planes.
             let in_blocks = rest - usize::from(ends.measures(stop));
             let (steps, pending) = if self.blocks.is_some() && in_blocks > 0 {
                 self.run_in_blocks(in_blocks, done == 0)?;
                 (in_blocks, None)
             } else {
-                // Few different numbers, so that there are few plans.
+                // Few different numbers need few plans.
                 let steps = if rest >= most { most } else { 1 << rest.ilog2() };
                 (steps, Some(self.run(steps, steps == rest && ends.measures(stop))?))
             };
             done += steps;
             let due = pending.filter(|_| done == stop && ends.measures(done));
-            // The numbers of an earlier step have arrived meanwhile.
+            // The numbers of an earlier iteration have arrived meanwhile.
             if let Some(earlier) = measuring.take()
                 && let Some(steps) = self.decided(earlier, decide)?
             {
@@ -415,7 +403,7 @@ impl RunningLoop<'_> {
         Ok(done)
     }
 
-    /// Reads the numbers of a step; if they end the loop, its result is the state after this step.
+    /// Reads the numbers of an iteration. If they end the loop, its result is the state after this iteration.
     fn decided(
         &mut self,
         MeasuredStep { step, state, pending }: MeasuredStep,
@@ -432,7 +420,7 @@ impl RunningLoop<'_> {
         Ok(end.then_some(step))
     }
 
-    /// Runs consecutive steps in blocks; `first` checks that they leave the other blocks as they are.
+    /// Runs consecutive iterations in blocks; `first` checks that they leave the other blocks unchanged.
     fn run_in_blocks(&mut self, steps: usize, first: bool) -> Result<()> {
         let (session, op) = (self.session, "iterate");
         let Some((map, alone)) = &self.blocks else { return Ok(()) };
@@ -468,7 +456,7 @@ impl RunningLoop<'_> {
         Ok(())
     }
 
-    /// The message for a pixel of the state that was to stay.
+    /// Message for a pixel of the state that changed in a block without a rank.
     fn changed(&self, mut pixel: usize) -> String {
         let mut image = 0;
         while let Some((shape, _)) = self.kinds.get(image).filter(|(shape, _)| shape.len() <= pixel) {
@@ -485,7 +473,7 @@ impl RunningLoop<'_> {
         )
     }
 
-    /// Runs consecutive steps; `measured` selects the measured values of the last one.
+    /// Runs consecutive iterations; `measured` requests the measured values of the last one.
     fn run(&mut self, steps: usize, measured: bool) -> Result<Pending> {
         if self.by_regions {
             return self.run_by_regions(steps, measured);
@@ -497,7 +485,7 @@ impl RunningLoop<'_> {
             return Err(e);
         }
         let graph = self.body.unrolled(&self.now, steps, measured);
-        // Evaluations between steps may have released images that can be read again.
+        // Evaluations in between may have released images that can be read again.
         session.read_now(state, &graph, &[])?;
         let images = self.now.len();
         // Several ranks synchronise for their results.
@@ -524,7 +512,7 @@ impl RunningLoop<'_> {
             let (next_state, numbers) = made.roots.split_at(images);
             let (next_state, nodes) = (next_state.to_vec(), numbers.to_vec());
             let is_kept = made.delivered.is_ok();
-            // Not the device's copies of delivered numbers.
+            // The device's copies of delivered numbers are not needed.
             made.keep(state, |node| is_kept && next_state.contains(&node));
             let delivered = made.delivered.map_err(EvaluationError::DuringExecution)?;
             next = next_state.iter().filter_map(|root| made.names[root.0]).collect();
@@ -535,7 +523,7 @@ impl RunningLoop<'_> {
         Ok(pending)
     }
 
-    /// [`Running::run`] of a loop by regions.
+    /// [`RunningLoop::run`] for a loop by regions.
     fn run_by_regions(&mut self, steps: usize, measured: bool) -> Result<Pending> {
         let session = self.session;
         let mut state = session.lock("evaluating")?;
@@ -569,7 +557,7 @@ impl RunningLoop<'_> {
         Ok(Pending { delivered: nodes.iter().copied().zip(told).collect(), nodes, device: session.device_name() })
     }
 
-    /// Takes the next state, and releases the last.
+    /// Replaces the state by the next one, and releases the previous one.
     fn follow(&mut self, state: &mut SessionState, next: Vec<ValueId>) {
         let before = std::mem::replace(&mut self.now, next);
         self.own.extend(self.now.iter().filter(|v| !before.contains(v)));
@@ -585,7 +573,7 @@ impl RunningLoop<'_> {
         state.images.forget(unread);
     }
 
-    /// The state, for the program.
+    /// Handles of the state, for the program.
     fn handles(&self) -> Result<Vec<Handle>> {
         let session = self.session;
         let mut state = session.lock("evaluating")?;

@@ -1,4 +1,4 @@
-//! The driver: it runs what was compiled.
+//! Evaluates compiled programs.
 
 mod blocks;
 pub(crate) mod deliver;

@@ -1,4 +1,4 @@
-//! Results that are read when they arrive.
+//! Results that may still be in transfer to the host.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,19 +14,19 @@ use crate::record::RecordId;
 use crate::session::engine::evaluate::EvaluationResults;
 use crate::session::{Handle, Session, SessionState};
 
-/// The results of an evaluation that may still be in transfer to the host; see
-/// [`Session::begin_all`]. Can be awaited on any thread, and dropped.
+/// Results of an evaluation that may still be in transfer to the host; see [`Session::begin_all`]. Any thread may wait
+/// for them or drop them.
 #[must_use]
 pub struct Pending {
-    /// The node of each requested value.
+    /// Node of each requested value.
     pub(crate) nodes: Vec<NodeId>,
     pub(crate) delivered: HashMap<NodeId, Delivered>,
     pub(crate) device: String,
 }
 
 impl Pending {
-    /// Waits for the pixels, in the order of the request: row-major, the channels of each beside each other; `None`
-    /// where another rank has them.
+    /// Waits for the pixels, in the order of the request: row-major, the channels of each pixel next to each other;
+    /// `None` if another rank has them.
     ///
     /// # Errors
     /// Errors of the device in the copies, and in launches before them.
@@ -51,8 +51,8 @@ impl fmt::Debug for Pending {
 }
 
 impl Session {
-    /// Evaluates a value and copies its pixels to the host: on rank 0, or everywhere (then always
-    /// `Some`). Row-major, the channels of each beside each other.
+    /// Evaluates a value and copies its pixels to the host, on rank 0 or on every rank (then always `Some`). They are
+    /// row-major, the channels of each pixel next to each other.
     pub(crate) fn fetch(&self, value: &Handle, want: ResultDelivery) -> Result<Option<Arc<HostBuffer>>> {
         Ok(self.fetch_all(&[value], want)?.pop().flatten())
     }
@@ -62,9 +62,8 @@ impl Session {
         self.look_at(&mut *self.lock("evaluating")?, values, want, DownloadStart::AtOnce)?.wait()
     }
 
-    /// [`Session::fetch_all`] without waiting for the last copies to the host: while they and the
-    /// kernels before them run, the program continues. On the host's memory, and on several ranks,
-    /// all pixels are there on return.
+    /// [`Session::fetch_all`] without waiting for the last copies to the host. The program continues while these and
+    /// the kernels before them run. On the host's memory, and on several ranks, the pixels are complete on return.
     #[doc(hidden)]
     pub fn begin_all(&self, values: &[&Handle], want: ResultDelivery) -> Result<Pending> {
         // Several ranks synchronise for their results.

@@ -1,23 +1,10 @@
-//! Regions one after the other: while one is computed, one thread reads the next ones and another
-//! takes the results of the last ones.
+//! Regions of a program that does not fit in memory, computed one after the other.
 //!
-//! A large picture file is a source without pixels (`session/images/on_demand.rs`): an evaluation determines
-//! the part that it needs as for any region, and reads the chunks of the file that contain it. A
-//! program that needs more than the available memory (predicted from the optimised program;
-//! `HORUS_HOST_MEMORY`, the device's capacity, else most of the free memory) is computed in
-//! regions, one after the other (`session/engine/regions.rs`): one thread reads the next two, one takes the
-//! results of the last two (lands, cuts, encodes), and the program of each is planned like any
-//! other. Sources are given as images of their own and coordinates begin at a number that is read,
-//! so that regions of one extent share a plan, unless affine maps begin elsewhere. Their shape
-//! (`region::Division`) minimises computed and decoded pixels: strips of whole rows unless tiles
-//! are cheaper by a tenth or strips do not fit. Reductions come first, in passes of their own over bands of rows
-//! (`session/compile/schedule.rs`): the canonical order is defined on results of rows, and histograms and
-//! exact sums add up as integers, so the bits are those of the whole. Intermediate values with
-//! handles are not kept, but recomputed when read. On several ranks, rank 0 reads and writes, each
-//! region is divided in strips as any image is, and all ranks learn of a failure before the next
-//! region. Large images in the memory of a single process are lent to such a program (`Session::replace_sources`):
-//! their regions are copied like those of files are read. Sources that regions would decode again and again, for the size of
-//! their chunks, are decoded once, to temporary files (`Later::once`). `--explain` prints divisions and passes, `Session::forecast_memory` predicts them.
+//! While a region is computed, one thread reads the next ones and another delivers the results of the last ones. Each
+//! region's program is planned like any other. Regions of one shape share a plan, because their sources are images of
+//! their own and coordinates begin at a number that the program reads. On several ranks, rank 0 reads and writes, each
+//! region is divided in strips, and all ranks learn of a failure before the next region. The design is in
+//! `docs/design/regions.md`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};
@@ -43,34 +30,34 @@ use crate::session::images::on_demand::{DecodedStrips, FetchedPixels, PixelReadE
 use crate::session::{Session, SessionState};
 use crate::shape::Shape;
 
-/// The results of a region, on the way to the host.
+/// Results of a region on the way to the host.
 struct RegionResults {
     number: usize,
     nodes: Vec<NodeId>,
     delivered: HashMap<NodeId, Delivered>,
-    /// Shape and bytes of a pixel of each.
+    /// Shape of each result, and bytes of a pixel.
     extents: Vec<(Shape, usize)>,
     cuts: Vec<(Rect, Rect)>,
 }
 
-/// The reason why no further results are taken.
+/// Reason why no further results are delivered.
 enum TakerFailure {
-    /// They do not arrive.
+    /// Results do not arrive.
     Device(DeviceError),
-    /// The taker failed.
+    /// The consumer failed.
     Taking(String),
 }
 
-/// Takes the results of a region, given its number.
+/// Receives the results of a region, and its number.
 pub(crate) type ResultTaker<'a> = &'a mut (dyn FnMut(usize, &[&HostBuffer]) -> Result<(), String> + Send);
-/// The error of a taker's cause.
+/// Converts a consumer's error.
 pub(crate) type ErrorFromCause<'a> = &'a dyn Fn(String) -> Error;
 /// Creates the program of a region.
 pub(crate) type RestrictedProgramMaker<'a> = &'a mut dyn FnMut(&SessionState, usize) -> RestrictedProgram;
 
 impl Session {
-    /// Runs the programs of `count` regions. `take` gets the results of each, in order, on another
-    /// thread, on the ranks that want them; its error on rank 0 ends all, and all ranks return it.
+    /// Runs the programs of `count` regions. `take` receives the results of each, in order, on another thread, on the
+    /// ranks that want them. Its error on rank 0 ends all regions, and all ranks return it.
     pub(crate) fn run_jobs(
         &self,
         state: &mut SessionState,
@@ -106,7 +93,7 @@ impl Session {
                 for number in 0..count {
                     while next < count && next <= number + AHEAD {
                         let job = make(state, next);
-                        // The only listener may have ended; the loop ends after this.
+                        // The only receiver may have ended; the loop ends after this.
                         let _ = ask.send(job.parts.clone());
                         waiting.push_back(job);
                         next += 1;
@@ -115,7 +102,7 @@ impl Session {
                     let died = || Ok(Vec::new());
                     let read = answers.recv().unwrap_or_else(|_| died());
                     let read = self.agreed_read(read)?;
-                    // The taker may have failed: on rank 0, or on all ranks alike.
+                    // The consumer may have failed, on rank 0 or on all ranks alike.
                     let failed = self.agreed("computing regions", || taking.is_finished())?;
                     if failed {
                         break;
@@ -141,13 +128,13 @@ impl Session {
                     return Err(EvaluationError::DuringExecution(Error::Device { op, device, source }));
                 }
             };
-            // The same on all ranks, and the images are as before.
+            // This is the same on all ranks, and the images are as before.
             self.agreed("computing regions", || taken.err())?
                 .map_or(Ok(()), |cause| Err(EvaluationError::BeforeExecution(failing(cause))))
         })
     }
 
-    /// What rank 0 makes of this, on every rank.
+    /// Result of `make` on rank 0, on every rank.
     pub(crate) fn agreed<T>(&self, op: &str, make: impl FnOnce() -> T) -> Result<T>
     where
         T: Serialize + DeserializeOwned,
@@ -155,7 +142,7 @@ impl Session {
         share(&*self.0.comm, 0, make).map_err(|e| e.during(self.rank(), op))
     }
 
-    /// Runs the program of a region, whose parts are in memory.
+    /// Runs the program of a region, whose inputs are in memory.
     fn run_job(
         &self,
         state: &mut SessionState,
@@ -168,13 +155,13 @@ impl Session {
         let own: Vec<_> = parts.iter().map(|p| p.value).collect();
         let extents =
             graph.roots.iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.shape.pixel_bytes(n.dtype))).collect();
-        // The host of one lane is that of all.
+        // Devices of a process share their host.
         let want = if engine.device_count() > 1 { ResultDelivery::Requester } else { want };
         let wants = vec![want; graph.roots.len()];
         let mut request = self.request(engine, state, graph, wants, &own);
         request.mappable = self.mappable(engine, state, &request.sources, DownloadStart::AtOnce);
         let made = self.perform(state, engine, request, (true, DownloadStart::AtOnce));
-        // The parts read for this region, and its intermediates, are dropped now.
+        // Inputs of this region, and intermediates, are dropped now.
         own.iter().for_each(|v| drop(state.images.in_memory.remove(v)));
         let ProgramRun { roots: nodes, delivered, .. } = made?;
         Ok(RegionResults {
@@ -188,7 +175,7 @@ impl Session {
 }
 
 impl RegionResults {
-    /// Waits for the results: all requested ones, cropped to the requested regions.
+    /// Waits for the requested results, cropped to the requested regions.
     fn land(self, session: &Session) -> Result<(usize, Vec<Arc<HostBuffer>>), DeviceError> {
         let RegionResults { number, nodes, delivered, extents, cuts } = self;
         let land = |(n, delivered)| match delivered {

@@ -1,5 +1,5 @@
-//! Replay: programs that are recorded once and run again on other pixels, or other images, without
-//! recording, extracting or planning again.
+//! Replay: programs that are recorded once and run again on other pixels or images, without recording, extracting or
+//! planning. See `docs/design/replay.md`.
 
 use std::collections::HashMap;
 
@@ -27,42 +27,42 @@ pub struct Replay {
     plan: Plan,
     batches: Batches,
     inputs: Vec<ReplayInput>,
-    /// The node of each result, with its shape and type.
+    /// Node of each result, with its shape and type.
     results: Vec<(NodeId, Shape, DType)>,
 }
 
 /// An image that is replaced in each run.
 struct ReplayInput {
-    /// Its current name.
+    /// Current name of the image.
     value: ValueId,
-    /// Its use in the program; `None` if it is not read.
+    /// Use of the image in the program; `None` if it is not read.
     read: Option<ReplayInputNodes>,
     shape: Shape,
     dtype: DType,
 }
 
-/// The use of an image in a program.
+/// Use of an image in a program.
 struct ReplayInputNodes {
     /// Its node in the program.
     recorded: NodeId,
     /// Its node in the plan.
     planned: NodeId,
-    /// Its place among the sources of the program.
+    /// Its index among the sources of the program.
     source: usize,
 }
 
-/// The reason for refusing a replay, and the pixels, if they are still available.
+/// A refused or failed replay, with its pixels if they are still available.
 #[doc(hidden)]
 pub struct FailedReplay {
-    /// The error of the run; `None` if it was not started because other images have moved.
+    /// Error of the run; `None` if it was not started because other images have moved.
     pub error: Option<Error>,
     /// For recording the program again.
     pub pixels: Option<Vec<HostBuffer>>,
 }
 
 impl Replay {
-    /// A replay of the last evaluation, which computed `results` and read `inputs` that will be
-    /// replaced: anywhere, or `at` the state of newly given images.
+    /// Makes a replay of the last evaluation, which computed `results` and read `inputs`. Other images will replace the
+    /// inputs: in any state, or in the state `at` of newly given images.
     pub(crate) fn of_last(
         session: &Session,
         state: &mut SessionState,
@@ -79,7 +79,7 @@ impl Replay {
             let planned = plan.graph.nodes.iter().position(|n| n.op.source_value() == Some(value)).map(NodeId);
             let source = request.sources.iter().position(|(v, ..)| *v == value);
             match (recorded, planned, source) {
-                // An image read before may be on the device; its replacements will not be.
+                // An image that was read before may be on the device; its replacements will not be.
                 (_, _, Some(source)) if at.is_some() && request.sources[source].1 != at => None,
                 (Some(recorded), Some(planned), Some(source)) => Some(ReplayInput {
                     value,
@@ -93,7 +93,7 @@ impl Replay {
         };
         let known: Option<Vec<ReplayInput>> = inputs.iter().map(input).collect();
         let all_handed = plan.graph.roots.iter().all(|root| results.iter().any(|(n, ..)| n == root));
-        // A result that reads none of them depends on something else, which only a call determines.
+        // Results that read none of the inputs depend on something else, which only a call determines.
         let known = known.filter(|inputs| inputs.iter().any(|input| input.read.is_some()));
         match known {
             Some(inputs) if all_handed && request.others.is_empty() => {
@@ -106,8 +106,8 @@ impl Replay {
         }
     }
 
-    /// Returns `true` if its source images, with `whose` inputs, are where its plan expects them,
-    /// and no others are in the way.
+    /// Returns `true` if the source images, and inputs of kind `whose`, are where the plan expects them, and the other
+    /// images leave enough memory.
     fn fits(&self, session: &Session, engine: &Engine, state: &SessionState, whose: ReplayInputKind) -> bool {
         let there = |v: &ValueId| state.images.in_memory.get(v).map(|image| (image.state, image.among()));
         let sources = self.request.sources.iter().zip(&self.request.laid);
@@ -132,7 +132,7 @@ impl Replay {
         session.run_plan(state, engine, &self.request, (&self.plan, &mut self.batches), (false, DownloadStart::AtOnce))
     }
 
-    /// Renames the inputs to other images.
+    /// Replaces the inputs' names by those of other images.
     fn rename(&mut self, values: &[ValueId]) {
         for (input, &now) in self.inputs.iter_mut().zip(values) {
             input.value = now;
@@ -143,7 +143,7 @@ impl Replay {
         }
     }
 
-    /// Takes the inputs of a run out of the session; their pixels are returned if all exist.
+    /// Takes the inputs of a run out of the session, and returns their pixels if all exist.
     fn give_back(&self, state: &mut SessionState, made: Vec<Option<StoredImage>>) -> Option<Vec<HostBuffer>> {
         state.images.freed.extend(made.into_iter().flatten());
         let pixels = |input: &ReplayInput| {
@@ -156,7 +156,7 @@ impl Replay {
         all.into_iter().collect()
     }
 
-    /// The results of a run, as far as they exist; other images are freed.
+    /// Results of a run, as far as they exist; other images are freed.
     fn keep(&self, state: &mut SessionState, made: Vec<Option<StoredImage>>) -> HashMap<NodeId, StoredImage> {
         let is_result = |n: &NodeId| self.results.iter().any(|(result, ..)| result == n);
         let made = made.into_iter().enumerate().filter_map(|(i, image)| Some((NodeId(i), image?)));
@@ -166,7 +166,7 @@ impl Replay {
     }
 }
 
-/// The inputs of a run.
+/// Kind of the inputs of a run.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum ReplayInputKind {
@@ -177,11 +177,11 @@ pub enum ReplayInputKind {
 }
 
 impl Session {
-    /// Runs a program again, on other pixels of the same shapes and types, one buffer per input;
-    /// see [`Session::begin_all`].
+    /// Runs a program again on other pixels of the same shapes and types, one buffer per input; see
+    /// [`Session::begin_all`].
     ///
     /// # Errors
-    /// The pixels, if the program must be recorded again.
+    /// Returns the pixels if the program must be recorded again.
     #[doc(hidden)]
     pub fn repeat(&self, replay: &mut Replay, pixels: Vec<HostBuffer>) -> Result<Pending, Box<FailedReplay>> {
         let refused = |error, pixels| Box::new(FailedReplay { error, pixels });
@@ -226,10 +226,9 @@ impl Session {
         }
     }
 
-    /// [`Session::begin_all`] of values recorded on stand-ins for images, and a program to replay
-    /// in place of those on other pixels ([`Session::repeat`]) or images
-    /// ([`Session::repeat_and_read`]); `None` if it involves more than those values and images:
-    /// other values held by the program, other ranks, and values observed since.
+    /// [`Session::begin_all`] of values recorded on stand-ins for images. Also returns a program that can run again on
+    /// other pixels ([`Session::repeat`]) or images ([`Session::repeat_and_read`]). That is `None` if the program
+    /// involves other values, other images or other ranks, or values observed since.
     #[doc(hidden)]
     pub fn begin_repeatable(
         &self,
@@ -249,12 +248,11 @@ impl Session {
         Ok((pending, replay))
     }
 
-    /// Evaluates values recorded on stand-ins for images in place, and returns a program to replay
-    /// on other images instead; `None` if it involves more than those values and images; see
-    /// [`Session::repeat_on`].
+    /// Evaluates in place values that were recorded on stand-ins for images, and returns a program that can run again
+    /// on other images; `None` if it involves more than those values and images. See [`Session::repeat_on`].
     ///
     /// # Errors
-    /// Those of the evaluation.
+    /// Errors of the evaluation.
     #[doc(hidden)]
     pub fn keep_repeatable(&self, values: &[&Handle], stand_ins: &StandIns) -> Result<Option<Replay>> {
         let mut state = self.lock("evaluating")?;
@@ -271,11 +269,11 @@ impl Session {
         Ok(replay.filter(computes))
     }
 
-    /// Runs a program again on other images of the same shapes and types, one per input and in its
-    /// place; returns the results, in place. `None` if the program must be recorded again.
+    /// Runs a program again on other images of the same shapes and types, one per input and in its place. Returns the
+    /// results, in place; `None` if the program must be recorded again.
     ///
     /// # Errors
-    /// Those of the evaluation. The images stay.
+    /// Errors of the evaluation. The images stay.
     #[doc(hidden)]
     pub fn repeat_on(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Vec<Handle>>> {
         let mut state = self.lock("evaluating")?;
@@ -294,11 +292,10 @@ impl Session {
         Ok(handles)
     }
 
-    /// [`Session::repeat_on`] of a program whose results are read on the host; see
-    /// [`Session::begin_all`].
+    /// [`Session::repeat_on`] for a program whose results are read on the host; see [`Session::begin_all`].
     ///
     /// # Errors
-    /// Those of the evaluation. The images stay.
+    /// Errors of the evaluation. The images stay.
     #[doc(hidden)]
     pub fn repeat_and_read(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Pending>> {
         let mut state = self.lock("evaluating")?;
@@ -308,8 +305,7 @@ impl Session {
         Ok(Some(Pending { nodes, delivered, device: self.device_name() }))
     }
 
-    /// Runs a program on other images; returns the results that stay, and those on their way to the
-    /// host.
+    /// Runs a program on other images. Returns the results that stay, and those on their way to the host.
     fn run_on(
         &self,
         state: &mut SessionState,
@@ -342,23 +338,23 @@ impl Session {
     }
 }
 
-/// Results that stay where they are, and those on their way to the host.
+/// Results that stay where they are, and results on their way to the host.
 type ReplayResults = (HashMap<NodeId, StoredImage>, HashMap<NodeId, Delivered>);
 
-/// The names and kinds of the images that the stand-ins have represented so far; `None` if one is
-/// not evaluated, or a value recorded on stand-ins was evaluated.
+/// Names, shapes and types of the images that the stand-ins have represented so far; `None` if an image is not
+/// evaluated, or a value recorded on stand-ins was evaluated.
 fn stood_for(state: &mut SessionState, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
     let whole = !state.program.looked_into(stand_ins.step);
     stand_ins.end(state);
     named(state, &stand_ins.handles().iter().collect::<Vec<_>>()).filter(|_| whole)
 }
 
-/// The names and kinds of images of the session; `None` if one is not evaluated.
+/// Names, shapes and types of images of the session; `None` if one is not evaluated.
 fn named(state: &SessionState, images: &[&Handle]) -> Option<Vec<(ValueId, Shape, DType)>> {
     images.iter().map(|image| Some((state.program.value(image.look().ok()?)?, image.shape, image.dtype))).collect()
 }
 
-/// The nodes of results, with their shapes and types.
+/// Nodes of results, with their shapes and types.
 fn kinds(nodes: &[NodeId], results: &[&Handle]) -> Vec<(NodeId, Shape, DType)> {
     nodes.iter().zip(results).map(|(n, result)| (*n, result.shape, result.dtype)).collect()
 }

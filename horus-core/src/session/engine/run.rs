@@ -1,4 +1,4 @@
-//! Programs are planned, unless they were before, and their plans executed, on the device of this rank or on several.
+//! Plans programs, unless a plan is cached, and runs the plans on this rank's devices.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -22,22 +22,22 @@ use crate::session::engine::failure::EvaluationError;
 use crate::session::images::image::StoredImage;
 use crate::session::{Progress, Session, SessionState};
 
-/// What a program has made. Its sources are images of the session as before.
+/// Outcome of a program. Its sources are images of the session, as before.
 pub(crate) struct ProgramRun {
-    /// The nodes of its roots in the plan.
+    /// Nodes of the program's roots in the plan.
     pub(crate) roots: Vec<NodeId>,
-    /// The names of images by node: of sources, and of those that were [kept](Made::keep).
+    /// Names of images by node: of sources, and of images that were [kept](ProgramRun::keep).
     pub(crate) names: Vec<Option<ValueId>>,
-    /// The other images by node.
+    /// Other images by node.
     pub(crate) images: Vec<Option<StoredImage>>,
-    /// What launches have used in the host's memory.
+    /// Nodes whose images launches have used in the host's memory.
     pub(crate) mapped: Vec<NodeId>,
-    /// What arrives on this rank's host; or the error of a run that ended early.
+    /// Results that arrive on this rank's host, or the error of a run that ended early.
     pub(crate) delivered: Result<HashMap<NodeId, Delivered>, Error>,
 }
 
 impl ProgramRun {
-    /// Gives names to the images of some nodes, which are the session's from now on, and frees the others.
+    /// Names the images of some nodes, which the session owns from now on, and frees the others.
     pub(crate) fn keep(&mut self, state: &mut SessionState, is_kept: impl Fn(NodeId) -> bool) {
         for (node, (name, image)) in self.names.iter_mut().zip(self.images.drain(..)).enumerate() {
             let Some(image) = image else { continue };
@@ -65,14 +65,13 @@ impl Session {
                 freed.extend(state.program.evaluated(*recorded, name));
             }
         }
-        // Two records may have become one value (common subexpressions): it stays while either is
-        // alive.
+        // Two records may have become one value (common subexpressions): it stays while either is alive.
         freed.retain(|v| !state.program.refers_to(*v));
         state.images.forget(freed);
     }
 
-    /// Plans a program, unless a plan is known and may be used, and runs it; `sending` sets the start of copies of sent
-    /// results.
+    /// Plans a program, unless a cached plan may be used, and runs it. `sending` sets when copies of sent results
+    /// start.
     pub(crate) fn perform(
         &self,
         state: &mut SessionState,
@@ -102,8 +101,8 @@ impl Session {
         Ok(made)
     }
 
-    /// Runs a plan, whose kernels are built already unless it is new. Its sources are images of the session again, as far
-    /// as a failed run has left them; the other images are returned in any case.
+    /// Runs a plan. Kernels of a plan that is not new are built already. Sources become images of the session again, as
+    /// far as a failed run has left them. The other images are returned in any case.
     pub(crate) fn run_plan(
         &self,
         state: &mut SessionState,
@@ -136,7 +135,7 @@ impl Session {
         }
     }
 
-    /// [`Session::run_plan`] with the sources taken out of the session, and returned with the other images.
+    /// [`Session::run_plan`] with sources that were taken out of the session; returns them with the other images.
     fn run_plan_taking_sources(
         &self,
         state: &mut SessionState,
@@ -170,7 +169,7 @@ impl Session {
         Ok(outcome)
     }
 
-    /// Runs a plan on the device of this rank, or on the first lane.
+    /// Runs a plan on the device of this rank, or on the first device.
     fn run_plan_on_one_device(
         &self,
         state: &mut SessionState,
@@ -227,7 +226,7 @@ impl Session {
         }
     }
 
-    /// Brings the sources of a plan to rank 0, as far as it does not find them where they are. Collective.
+    /// Brings the sources of a plan to rank 0, unless they are where it expects them. Collective.
     pub(crate) fn arrange(
         &self,
         state: &mut SessionState,
@@ -287,7 +286,7 @@ impl Session {
         Ok(())
     }
 
-    /// The outcome on a rank that takes no part in a plan.
+    /// Outcome on a rank that takes no part in a plan.
     fn left_to_others(
         &self,
         engine: &Engine,
@@ -310,7 +309,7 @@ impl Session {
         ExecutionOutcome { images, delivered: HashMap::new(), portions: HashMap::new(), moved: Load::default() }
     }
 
-    /// Gives the results that every rank wants to those that took no part in a plan. Collective.
+    /// Sends results that every rank wants to the ranks that took no part in the plan. Collective.
     fn shared(
         &self,
         plan: &Plan,
@@ -367,8 +366,8 @@ impl Session {
     }
 }
 
-/// Records the images read by a failed plan that were lost with it and that the program still
-/// refers to, unless they can be read again.
+/// Records the images read by a failed plan that were lost with it, if the program still refers to them and they cannot
+/// be read again.
 fn note_lost(state: &mut SessionState, plan: &Plan, error: &Error) {
     let read = plan.graph.nodes.iter().filter_map(|n| n.op.source_value());
     let there = |v: &ValueId| state.images.has(v);
@@ -378,7 +377,7 @@ fn note_lost(state: &mut SessionState, plan: &Plan, error: &Error) {
     }
 }
 
-/// The values without a record.
+/// Values without a record.
 pub(crate) fn unreferred(state: &SessionState, mut values: Vec<ValueId>) -> Vec<ValueId> {
     values.retain(|v| !state.program.refers_to(*v));
     values

@@ -18,7 +18,7 @@ use crate::session::engine::regions::ErrorFromCause;
 use crate::session::{Session, SessionState};
 use crate::shape::{Shape, Window};
 
-/// A part of results: which result, levels, and region.
+/// A part of the results: result, levels and region.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) of: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Delivery {
     pub(crate) region: Rect,
 }
 
-/// Takes the pixels of a part; errors are text.
+/// Receives the pixels of a part; errors are text.
 pub(crate) type DeliveryWriter<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
 
 impl Session {
@@ -38,7 +38,7 @@ impl Session {
         }
     }
 
-    /// Computes the values of all stages, in their order: images of the session under their names, which `own` receives.
+    /// Computes the values of all stages in order, as images of the session; adds their names to `own`.
     pub(crate) fn run_stages(
         &self,
         state: &mut SessionState,
@@ -54,10 +54,10 @@ impl Session {
             let room = |n: &NodeId| {
                 let call = Call { op: "evaluating by regions", site: graph.node(*n).site.site };
                 let room = self.0.pool.try_allocate(bytes(graph, *n));
-                // Other ranks may have enough memory, and go on.
+                // Other ranks may have enough memory, and continue.
                 let mut room = room.map_err(|e| EvaluationError::DuringExecution(self.at_host(call, e)))?;
                 if *is_pass {
-                    room.bytes_mut().fill(0); // counts are added up
+                    room.bytes_mut().fill(0); // counts are added
                 }
                 Ok(room)
             };
@@ -68,7 +68,7 @@ impl Session {
                 stage.take(self, division.region(i), &mut results, taken);
                 Ok(())
             };
-            // Results copied to memory: only a panic of a thread can fail there.
+            // Results are copied to memory: only a panic of a thread can fail there.
             let failing = |cause| Error::Device {
                 op: "bringing regions".into(),
                 device: "the host".into(),
@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a schedule whose results are taken by `put`, on rank 0. Its errors are the same on every rank.
+    /// Runs a schedule whose results `put` receives on rank 0. Errors of `put` are the same on every rank.
     pub(crate) fn run_schedule(
         &self,
         state: &mut SessionState,
@@ -102,7 +102,7 @@ impl Session {
         done
     }
 
-    /// Computes the results of a program without reductions part by part.
+    /// Computes the results of a program without reductions, part by part.
     fn deliver(
         &self,
         state: &mut SessionState,
@@ -138,7 +138,7 @@ impl Session {
 }
 
 impl ScheduleStage {
-    /// The program of a region of the results, or of what is reduced.
+    /// Program of a region of the results, or of the images that are reduced.
     fn job(&self, state: &SessionState, region: Rect) -> RestrictedProgram {
         let ScheduleStage { graph, nodes, is_pass, .. } = self;
         if !is_pass {
@@ -147,7 +147,7 @@ impl ScheduleStage {
         reductions_of(state, graph, nodes, region)
     }
 
-    /// Takes what was computed of a region into the results.
+    /// Copies or adds the results of a region to the results of the stage.
     fn take(&self, session: &Session, region: Rect, results: &mut [HostBuffer], taken: &[&HostBuffer]) {
         let nodes = self.nodes.iter().map(|n| self.graph.node(*n));
         for ((node, result), part) in nodes.zip(results).zip(taken) {
@@ -158,7 +158,7 @@ impl ScheduleStage {
                 continue;
             }
             match (op, rows_of(op, *shape, region)) {
-                // The preceding columns were processed before.
+                // The columns to the left were processed before.
                 (Op::Whole(Whole::RowReduce(how)), (Some(first), rows)) if region.columns.start > 0 => {
                     join_rows(*how, (result, *shape), (part, rows), (first, *dtype));
                 }
@@ -171,7 +171,7 @@ impl ScheduleStage {
     }
 }
 
-/// Joins results of rows from `first` on with those of the following columns.
+/// Joins results of rows from `first` on with results of the following columns.
 fn join_rows(
     how: RowReduce,
     (to, whole): (&mut HostBuffer, Shape),

@@ -1,4 +1,4 @@
-//! Forecasts of memory and file reads of a value, without computing it.
+//! Forecasts memory use and file reads of a value without computing it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,26 +13,23 @@ use crate::session::images::on_demand::unread;
 use crate::session::{Handle, Session, SessionState};
 use crate::shape::Region;
 
-/// Memory and file reads of a value; see
-/// [`Session::forecast_memory`].
+/// Memory use and file reads of a value; see [`Session::forecast_memory`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryForecast {
-    /// Bytes of pixels read from files, or region by region from memory, counting repeated reads for
-    /// several regions or passes.
+    /// Bytes of pixels read from files, or region by region from memory. Repeated reads for several regions or
+    /// reductions count again.
     pub read: usize,
     /// Bytes of the result.
     pub result: usize,
-    /// Peak of bytes of images if it were computed as a whole.
+    /// Peak bytes of images if the value were computed as a whole.
     pub whole: usize,
     /// Bytes of host memory available for images.
     pub host: usize,
     /// Bytes of the device's own memory available for images; `None` if it has none.
     pub device: Option<usize>,
-    /// Passes over the sources before the result is computed: for reductions of images that do not
-    /// fit.
+    /// Number of times that sources are read for reductions before the result is computed, if the images do not fit.
     pub passes: usize,
-    /// Division of the result into regions, computed one after the other; `None` if it is computed
-    /// as a whole.
+    /// Regions of the result, computed one after the other; `None` if it is computed as a whole.
     pub division: Option<Division>,
 }
 
@@ -53,7 +50,7 @@ impl fmt::Display for MemoryForecast {
     }
 }
 
-/// Notes the regions of sources that a program reads.
+/// Records the regions of sources that a program reads.
 #[derive(Default)]
 struct Noting(HashMap<ValueId, Rect>);
 
@@ -69,11 +66,11 @@ impl RegionSupply for Noting {
 }
 
 impl Session {
-    /// The region that an evaluation of a value reads of each of these images, which are read on
-    /// demand; `None` if it reads nothing of one. Depends on the program only, not on the device.
+    /// The region of each of these on-demand images that an evaluation of a value reads; `None` for an image of which
+    /// it reads nothing. The regions depend only on the program, not on the device.
     ///
     /// # Errors
-    /// Errors that the values carry.
+    /// Errors of failed values.
     #[doc(hidden)]
     pub fn reads(&self, value: &Handle, sources: &[&Handle]) -> Result<Vec<Option<Region>>> {
         let id = value.look()?;
@@ -89,7 +86,7 @@ impl Session {
         Ok(of.into_iter().map(region).collect())
     }
 
-    /// Forecasts the memory of a value. Collective.
+    /// Forecasts the memory use of a value. Collective.
     pub(crate) fn memory_of(&self, value: &Handle) -> Result<MemoryForecast> {
         let id = value.look()?;
         self.comm(); // after started evaluations: ranks communicate in one order

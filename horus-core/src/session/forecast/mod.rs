@@ -1,4 +1,4 @@
-//! Forecasts: of a program on other ranks, and of its memory.
+//! Forecasts of a program's time on other ranks, and of its memory use.
 
 pub(crate) mod memory;
 pub(crate) mod ranks;

@@ -1,4 +1,4 @@
-//! Forecasts: the cost of a program on other ranks.
+//! Forecasts the cost of a program on other ranks.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::record::Extract;
 use crate::session::{Handle, Session};
 
 impl Session {
-    /// Forecasts the delivery of a value to rank 0's host, on as many ranks of a cluster as are predicted to take the
-    /// least time.
+    /// Forecasts the delivery of a value to rank 0's host, on the number of ranks of a cluster that is predicted to
+    /// take the least time.
     pub(crate) fn forecast_of(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
         let ranks = cluster.ranks.max(1);
         let all = self.compared(ranks).into_iter().map(|among| self.forecast_among(value, among, cluster.clone()));
@@ -26,9 +26,8 @@ impl Session {
         Ok(Forecast { single_rank_seconds: (ranks > 1).then_some(alone), ..told })
     }
 
-    /// Plans the delivery of a value to rank 0's host for ranks of equal speed, and forecasts the
-    /// plan. Images are in their present places: pictures read on rank 0, images given everywhere,
-    /// results in strips.
+    /// Plans the delivery of a value to rank 0's host for ranks of equal speed, and forecasts that plan. Images are
+    /// where they are now: pictures on rank 0, given images on every rank, results in strips.
     fn forecast_among(&self, value: &Handle, among: usize, cluster: Cluster) -> Result<Forecast> {
         let Cluster { ranks, on_each_host, network, machine: named } = cluster;
         let id = value.look()?;

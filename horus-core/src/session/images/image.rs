@@ -1,5 +1,5 @@
-//! The images of a session: one device's part of each, or each lane's parts, and their conversion
-//! from one number of lanes to another, by way of the host that lanes share.
+//! Stored images: the part of one device, or of each device of this process, and their conversion between numbers of
+//! devices through the shared host.
 
 use std::ops::{Deref, DerefMut};
 
@@ -16,12 +16,12 @@ use crate::session::devices::Engine;
 use crate::session::images::on_demand::OnDemandImage;
 use crate::shape::{Shape, Window};
 
-/// An image of a session: this rank's part of it; or each lane's, or a single one, whose host is that of all.
+/// An image in memory: this rank's part, or the part of each device of this process.
 #[derive(Debug)]
 pub(crate) struct StoredImage {
     first: RankImage,
     others: Vec<RankImage>,
-    /// The ranks among which it is divided, or each of which has it: so many of the first ones.
+    /// Number of ranks, the first ones, that have a part or a copy of the image.
     ranks: usize,
 }
 
@@ -39,17 +39,17 @@ impl DerefMut for StoredImage {
 }
 
 impl StoredImage {
-    /// The parts of all lanes, at least one.
+    /// Image with these parts of the devices; `None` without parts.
     pub(crate) fn of(mut lanes: Vec<RankImage>) -> Option<StoredImage> {
         (!lanes.is_empty()).then(|| StoredImage { first: lanes.remove(0), others: lanes, ranks: 1 })
     }
 
-    /// An image of the first ranks: of this one its part.
+    /// Image of the first `ranks` ranks, with this rank's part.
     pub(crate) fn of_ranks(first: RankImage, ranks: usize) -> StoredImage {
         StoredImage { first, others: Vec::new(), ranks }
     }
 
-    /// An image of other ranks, in this state.
+    /// Image that only other ranks have, in this state.
     pub(crate) fn elsewhere(
         (shape, dtype): (Shape, DType),
         state: ImageState,
@@ -62,17 +62,17 @@ impl StoredImage {
         StoredImage::of_ranks(RankImage { geometry, state, host, device }, ranks)
     }
 
-    /// The part of the first or only lane.
+    /// Part of the first or only device.
     pub(crate) fn into_first(self) -> RankImage {
         self.first
     }
 
-    /// Number of ranks, or lanes, among which it is divided, or each of which has it.
+    /// Number of ranks or devices that have a part or a copy of the image.
     pub(crate) fn among(&self) -> usize {
         self.ranks + self.others.len()
     }
 
-    /// The part of each lane.
+    /// Part of each device.
     fn each(&self) -> impl Iterator<Item = &RankImage> {
         std::iter::once(&self.first).chain(&self.others)
     }
@@ -82,13 +82,13 @@ impl StoredImage {
     }
 }
 
-/// The state of an image that is whole on the host of all lanes.
+/// State of an image that is whole on the shared host.
 pub(crate) const fn on_host(unified: bool) -> ImageState {
     let residency = if unified { Residency::Both } else { Residency::Host };
     ImageState { residency, placement: Placement::Replicated }
 }
 
-/// An image that every lane has on its host, which is one.
+/// Image that every device has on the shared host.
 fn shared(geometry: Geometry, host: &HostBuffer, lanes: usize, unified: bool) -> Option<StoredImage> {
     let share = |_| {
         let buffer = host.clone();
@@ -98,14 +98,14 @@ fn shared(geometry: Geometry, host: &HostBuffer, lanes: usize, unified: bool) ->
     StoredImage::of((0..lanes).map(share).collect())
 }
 
-/// Returns `true` if the buffers of an image hold all of it.
+/// Returns `true` if the buffers contain the whole image.
 fn is_whole(image: &RankImage) -> bool {
     image.geometry.window.covers(Window::whole(image.geometry.shape.height))
         && !matches!(image.state.placement, Placement::Strips(_))
 }
 
-/// The whole image on the host, if a lane has it there: `None` if only strips are on the host, or
-/// it is on devices.
+/// The whole image on the host, if a device has it there; `None` if only strips are on the host, or the image is on
+/// devices.
 fn whole_on_host(lanes: &[Option<RankImage>]) -> Option<(Geometry, HostBuffer)> {
     let found = lanes.iter().flatten().find(|image| {
         image.geometry.window == Window::whole(image.geometry.shape.height) && is_whole(image) && image.host().is_some()
@@ -113,7 +113,7 @@ fn whole_on_host(lanes: &[Option<RankImage>]) -> Option<(Geometry, HostBuffer)> 
     Some((found.geometry, found.host()?.clone()))
 }
 
-/// Reads bytes of one lane's image on its host, or on its device.
+/// Reads bytes of one device's part, on its host or on the device.
 fn read(image: &RankImage, device: &dyn Device, from: usize, target: &mut [u8]) -> Result<(), DeviceError> {
     match (image.host(), &image.device) {
         (Some(host), _) => {
@@ -126,8 +126,7 @@ fn read(image: &RankImage, device: &dyn Device, from: usize, target: &mut [u8]) 
 }
 
 impl Session {
-    /// An image in the layout of a plan for `lanes` lanes: if it is spread over another number of
-    /// them, it is brought to the host first.
+    /// Image in the layout of a plan for `lanes` devices. An image in another number of parts goes through the host.
     fn laid(
         &self,
         engine: &Engine,
@@ -144,7 +143,7 @@ impl Session {
         }
     }
 
-    /// The image with its pixels on the host only, and as one whose regions are read.
+    /// Image with its pixels on the host only, and the same image as a source of regions.
     pub(crate) fn whole_at_host(&self, engine: &Engine, image: &StoredImage) -> Result<(StoredImage, OnDemandImage)> {
         let (geometry, host) = self.on_host(engine, image).map_err(|source| self.not_on_host(source))?;
         let later = OnDemandImage::from_memory(geometry, host.clone());
@@ -182,7 +181,7 @@ impl Session {
         Ok((whole, host))
     }
 
-    /// All images in the layout of a plan for `lanes` lanes.
+    /// All images in the layout of a plan for `lanes` devices.
     pub(crate) fn laid_out(
         &self,
         engine: &Engine,
@@ -209,9 +208,8 @@ impl Session {
         }
     }
 
-    /// The complete images among the parts that lanes have after a failure. Lanes may have reached
-    /// different steps: an image that is whole on some host becomes whole for all; otherwise it is
-    /// in strips.
+    /// Complete images among the parts that devices have after a failure. Devices may have reached different steps. An
+    /// image that is whole on some host becomes whole for all devices, otherwise it is in strips.
     pub(crate) fn reconciled(
         &self,
         engine: &Engine,
@@ -229,7 +227,7 @@ impl Session {
         all
     }
 
-    /// Combines the parts of lanes into one image with one state.
+    /// Combines the parts of devices into one image with one state.
     fn one_of(&self, engine: &Engine, parts: Vec<Option<RankImage>>, lanes: usize) -> Option<StoredImage> {
         let unified = engine.unified();
         if let Some((geometry, host)) = whole_on_host(&parts) {

@@ -1,4 +1,4 @@
-//! The images of a session: in memory, to be read on demand, or lost.
+//! Images of a session: in memory, on demand, or lost.
 
 pub(crate) mod image;
 pub(crate) mod on_demand;
@@ -16,47 +16,47 @@ use crate::session::images::image::StoredImage;
 use crate::session::images::on_demand::OnDemandImage;
 use crate::shape::{Shape, Window};
 
-/// What is dropped without the lock.
+/// Images that are dropped without the lock.
 pub(crate) type DroppedImages = (Vec<StoredImage>, Vec<OnDemandImage>);
 
 /// The images of a session.
 #[derive(Default)]
 pub(crate) struct SessionImages {
-    /// Those in memory.
+    /// Images in memory.
     pub(crate) in_memory: HashMap<ValueId, StoredImage>,
-    /// Those that can be read again, in memory or not.
+    /// Images that can be read again, in memory or not.
     pub(crate) on_demand: HashMap<ValueId, OnDemandImage>,
     /// Initial placement of given images.
     pub(crate) given: HashMap<ValueId, Placement>,
-    /// Those that operations still read and that were lost in a failed evaluation, with its error.
+    /// Images that operations still read and that a failed evaluation lost, with its error.
     pub(crate) gone: HashMap<ValueId, String>,
-    /// Those that launches used in the host's memory.
+    /// Images that launches used in the host's memory.
     pub(crate) mapped: HashSet<ValueId>,
-    /// One of them was read again, which a copy on the device would have made faster.
+    /// `true` if one of them was read again, which a copy on the device would have made faster.
     pub(crate) read_again: bool,
-    /// Those that the present evaluation reads region by region, as if they were in files.
+    /// Images in memory that the present evaluation reads region by region, like files.
     pub(crate) replaced: Vec<(ValueId, StoredImage)>,
-    /// Those that are no longer needed: their memory is freed without the lock.
+    /// Images that are no longer needed; their memory is freed without the lock.
     pub(crate) freed: Vec<StoredImage>,
-    /// Sources of those that are no longer read: they are dropped without the lock, as they may be the program's.
+    /// Sources that are no longer read. They are dropped without the lock, because they may run code of the program.
     pub(crate) closed: Vec<OnDemandImage>,
-    /// The number of ranks.
+    /// Number of ranks.
     pub(crate) ranks: usize,
-    /// The device is known and computes on the host's memory.
+    /// `true` if the device is known and computes on the host's memory.
     pub(crate) unified: bool,
     /// Digests of the pixels that the program gave on every rank, if ranks compare them.
     pub(crate) digests: Option<HashMap<ValueId, u64>>,
 }
 
 impl SessionImages {
-    /// Notes the pixels of an image that the program gives on every rank, which then compare them.
+    /// Records the digest of an image that the program gives on every rank, so that ranks can compare it.
     pub(crate) fn note_given(&mut self, value: ValueId, pixels: &HostBuffer) {
         if let Some(digests) = &mut self.digests {
             digests.insert(value, Digest::of(pixels.bytes()));
         }
     }
 
-    /// Takes the pixels of an image, which other ranks may have, where the device finds them.
+    /// Adds an image with these pixels on the host; other ranks may have them.
     pub(crate) fn give(
         &mut self,
         value: ValueId,
@@ -73,8 +73,7 @@ impl SessionImages {
         self.in_memory.insert(value, StoredImage::of_ranks(RankImage { geometry, state, host, device }, self.ranks));
     }
 
-    /// Takes the pixels of an image on the single rank's device, or the strips of lanes, with each
-    /// one's rows.
+    /// Adds an image whose pixels are on the single rank's device, or in strips on several devices, each with its rows.
     pub(crate) fn give_device(&mut self, value: ValueId, shape: Shape, dtype: DType, pixels: Vec<(Memory, Window)>) {
         let placement = if pixels.len() > 1 { Placement::Strips(Halo::NONE) } else { Placement::Replicated };
         let state = ImageState { residency: Residency::Device, placement };
@@ -91,7 +90,7 @@ impl SessionImages {
         ImageState { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
     }
 
-    /// All that is to be dropped without the lock.
+    /// Takes everything that is to be dropped without the lock.
     pub(crate) fn dropped(&mut self) -> DroppedImages {
         (std::mem::take(&mut self.freed), std::mem::take(&mut self.closed))
     }
@@ -105,33 +104,33 @@ impl SessionImages {
         }
     }
 
-    /// Forgets the placements of images that are no longer there.
+    /// Forgets the placements of images that no longer exist.
     pub(crate) fn tidy(&mut self) {
         let SessionImages { in_memory: here, on_demand: later, given, digests, .. } = self;
         given.retain(|v, _| here.contains_key(v) || later.contains_key(v));
         digests.iter_mut().for_each(|digests| digests.retain(|v, _| here.contains_key(v)));
     }
 
-    /// Returns `true` if the image is in memory, or can be read again.
+    /// Returns `true` if the image is in memory or can be read again.
     pub(crate) fn has(&self, value: &ValueId) -> bool {
         self.in_memory.contains_key(value) || self.on_demand.contains_key(value)
     }
 
-    /// Lends an image: until [`Images::restore_sources`], when it is `image`, it is read region by region.
+    /// Makes a source of regions of an image in memory, until [`SessionImages::restore_sources`] puts `image` back.
     pub(crate) fn replace_source(&mut self, value: ValueId, image: StoredImage, later: OnDemandImage) {
         self.in_memory.remove(&value);
         self.on_demand.insert(value, later);
         self.replaced.push((value, image));
     }
 
-    /// The images in memory, of at least `least` bytes, that a program reads.
+    /// Images in memory, of at least `least` bytes, that a program reads.
     pub(crate) fn replaceable_sources<'a>(
         &'a self,
         graph: &'a Graph<Op>,
         least: usize,
     ) -> impl Iterator<Item = ValueId> + 'a {
         let given = |v: &ValueId| self.in_memory.contains_key(v) && !self.on_demand.contains_key(v);
-        // From the host's memory, an image that all levels of a result read would be copied for each of them.
+        // An image in host memory that all levels of a result read would be copied for each level.
         let levels =
             graph.roots.iter().map(|root| graph.node(*root).shape.depth).max().filter(|_| self.unified).unwrap_or(1);
         let large =
@@ -140,7 +139,7 @@ impl SessionImages {
         graph.nodes.iter().filter(large).filter_map(move |n| of(&n.op)).filter(given)
     }
 
-    /// Takes back the lent images that have not been dropped since.
+    /// Puts replaced images back in memory, except for those dropped since.
     pub(crate) fn restore_sources(&mut self) {
         for (value, image) in std::mem::take(&mut self.replaced) {
             match self.on_demand.remove(&value) {
@@ -150,7 +149,7 @@ impl SessionImages {
         }
     }
 
-    /// Releases images that can be read again, but for those to keep.
+    /// Releases images that can be read again, except for those to `keep`.
     pub(crate) fn release(&mut self, keep: impl Fn(&ValueId) -> bool) {
         let SessionImages { in_memory: here, on_demand: later, .. } = self;
         here.retain(|v, _| !later.contains_key(v) || keep(v));

@@ -1,4 +1,4 @@
-//! Images whose pixels are read on demand, and only the regions that an evaluation needs.
+//! Images on demand: an evaluation reads only the regions that it needs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,13 +19,13 @@ use crate::session::{Session, SessionState};
 use crate::shape::{Region, Shape, Window};
 use horus_files::{FileTraffic, RegionSource, TemporaryImage};
 
-/// Pixels read on the rank that has them.
+/// Pixels that were read on the rank that has them.
 pub(crate) struct FetchedPixels {
     pub(crate) pixels: Option<HostBuffer>,
     pub(crate) read: FileTraffic,
 }
 
-/// An image that has not been read yet.
+/// An unread image.
 #[derive(Clone)]
 pub(crate) struct OnDemandImage {
     pub(crate) shape: Shape,
@@ -34,15 +34,15 @@ pub(crate) struct OnDemandImage {
     pub(crate) chunk: (usize, usize),
     /// Levels that are read at once.
     pub(crate) levels: usize,
-    /// Bytes that each thread takes beside the pixels while it reads a chunk.
+    /// Bytes, apart from the pixels, that each thread uses while it reads a chunk.
     pub(crate) beside: usize,
-    /// Bytes that decoding it takes, if it is decoded as a whole and there were fewer: it cannot be read then.
+    /// Bytes for decoding an image that is decoded as a whole, if there were fewer: then it cannot be read.
     pub(crate) missing_bytes: usize,
-    /// The levels of the source, all or some, that are those of the image.
+    /// Levels of the source that the image has.
     pub(crate) part: Range<usize>,
-    /// The file, for messages.
+    /// The file's path, for messages.
     pub(crate) path: Arc<Path>,
-    /// The source of the pixels, on rank 0.
+    /// Source of the pixels, on rank 0.
     pub(crate) source: Option<Arc<dyn RegionSource>>,
 }
 
@@ -98,20 +98,20 @@ impl RegionSource for InMemorySource {
     }
 }
 
-/// A source that is decoded once, to a temporary file, as its chunks are so large that regions would decode them again and
-/// again. Where there is no room for the file, regions do.
+/// A source that is decoded once, to a temporary file, because its chunks are so large that regions would decode them
+/// again and again. If the disk is full, regions read the source itself.
 struct SpooledSource {
     from: Arc<dyn RegionSource>,
-    /// Rows and columns that are decoded at a time.
+    /// Rows and columns that are decoded at once.
     part: (usize, usize),
     file: OnceLock<Result<Option<TemporaryImage>, String>>,
 }
 
 impl SpooledSource {
-    /// Bytes that are decoded at a time, if chunks are decoded in parts.
+    /// Bytes that are decoded at once, if chunks are decoded in parts.
     const AT_ONCE: usize = 256 << 10;
 
-    /// Decodes the source.
+    /// Decodes the source to a temporary file.
     fn file(&self, workers: &Workers) -> Result<Option<TemporaryImage>, String> {
         let (shape, levels) = (self.from.shape(), self.from.levels().max(1));
         let Ok(file) = TemporaryImage::new(shape.stored(), self.from.dtype()) else { return Ok(None) };
@@ -175,21 +175,22 @@ impl RegionSource for SpooledSource {
 }
 
 impl OnDemandImage {
-    /// Bytes that reading takes beside the pixels: each thread decodes a chunk.
+    /// Bytes that reading uses apart from the pixels: each thread decodes a chunk.
     pub(crate) fn decoders(&self, threads: usize) -> usize {
         let OnDemandImage { shape, chunk, .. } = self;
         let chunks = shape.height.div_ceil(chunk.0.max(1)) * shape.width.div_ceil(chunk.1.max(1));
         self.beside.saturating_mul(chunks.min(threads))
     }
 
-    /// The image decoded once, to a temporary file; `None` if regions are read in place, or only some can be read.
+    /// The image with a source that is decoded once, to a temporary file; `None` if regions are read in place, or only
+    /// some can be read.
     pub(crate) fn once(&self, threads: usize) -> Option<OnDemandImage> {
         if self.beside == 0 || self.chunk.0 <= 1 || self.is_partial() {
             return None;
         }
         let (rows, columns) = self.chunk;
         let pixel = self.levels.max(1) * self.shape.channels * self.shape.pixel_bytes(self.dtype);
-        // Whole chunks, one for each thread, or rows of one that is decoded in parts.
+        // Whole chunks, one for each thread, or rows of one chunk that is decoded in parts.
         let across = columns.saturating_mul(threads.max(1)).min(self.shape.width);
         let in_parts = self.beside < rows.saturating_mul(columns).saturating_mul(pixel) / 2;
         let most = SpooledSource::AT_ONCE / across.saturating_mul(pixel).max(1);
@@ -203,17 +204,17 @@ impl OnDemandImage {
         Some(OnDemandImage { chunk: (1, self.shape.width), levels: 1, beside, source: stock, ..self.clone() })
     }
 
-    /// The image as it would be in memory, read as a whole before.
+    /// The image as if it had been read as a whole into memory.
     pub(crate) fn read_before(&self) -> OnDemandImage {
         OnDemandImage { chunk: (1, 1), beside: 0, missing_bytes: 0, source: None, ..self.clone() }
     }
 
-    /// An image in host memory as one whose regions are read.
+    /// An image in host memory as a source of regions.
     pub(crate) fn from_memory(Geometry { shape, dtype, .. }: Geometry, pixels: HostBuffer) -> OnDemandImage {
         OnDemandImage::of(Arc::new(InMemorySource { shape, dtype, pixels }), "an image in memory")
     }
 
-    /// An image of a source of this name that this rank has.
+    /// An image with this rank's source and this name.
     pub(crate) fn of(stock: Arc<dyn RegionSource>, name: &str) -> OnDemandImage {
         let (shape, dtype, chunk, levels) = (stock.shape().stored(), stock.dtype(), stock.chunk(), stock.levels());
         let (part, path) = (0..shape.depth, Path::new(name).into());
@@ -221,7 +222,7 @@ impl OnDemandImage {
         OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes: 0, part, path, source: Some(stock) }
     }
 
-    /// An image that will be in memory region by region.
+    /// An image that will be in memory and read by regions.
     pub(crate) fn expected(shape: Shape, dtype: DType) -> OnDemandImage {
         let (part, path, chunk) = (0..shape.depth, Path::new("").into(), (1, shape.width));
         OnDemandImage {
@@ -237,13 +238,13 @@ impl OnDemandImage {
         }
     }
 
-    /// Returns `true` if only some of its regions can be read.
+    /// Returns `true` if only some regions can be read.
     pub(crate) fn is_partial(&self) -> bool {
         self.source.as_ref().is_some_and(|stock| stock.is_partial())
     }
 }
 
-/// An input of a regional program that is not in memory.
+/// An input of a region's program that is not in memory.
 #[derive(Clone)]
 pub(crate) struct RegionInput {
     pub(crate) value: ValueId,
@@ -254,13 +255,13 @@ pub(crate) struct RegionInput {
 
 #[derive(Clone)]
 enum RegionInputOrigin {
-    /// A region of an image that has not been read, and the image's name.
+    /// Region of an unread image, with the image's name.
     Later(OnDemandImage, ValueId, Rect),
     /// A number, as an image of one pixel.
     Number(i32),
 }
 
-/// Pixels that could not be read, and the cause.
+/// Error of pixels that could not be read, with its cause.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct PixelReadError {
     path: String,
@@ -274,12 +275,12 @@ impl PixelReadError {
 }
 
 impl RegionInput {
-    /// Bytes of its pixels.
+    /// Bytes of the input's pixels.
     pub(crate) fn bytes(&self) -> usize {
         self.shape.len().saturating_mul(self.dtype.size())
     }
 
-    /// Reads its pixels, on the rank that has them. On any thread.
+    /// Reads the input's pixels, on the rank that has them. Works on any thread.
     pub(crate) fn read(
         &self,
         session: &Session,
@@ -320,7 +321,7 @@ impl RegionInput {
         Ok(FetchedPixels { pixels: Some(room), read })
     }
 
-    /// All of an image that has not been read, under its name.
+    /// All of an unread image, under its name.
     pub(crate) fn all(value: ValueId, later: OnDemandImage) -> RegionInput {
         let (shape, dtype) = (later.shape, later.dtype);
         RegionInput { value, shape, dtype, from: RegionInputOrigin::Later(later, value, Rect::whole(shape)) }
@@ -331,7 +332,7 @@ impl RegionInput {
         matches!(self.from, RegionInputOrigin::Number(_))
     }
 
-    /// The image, if the part is all of it.
+    /// The image, if the input is all of it.
     pub(crate) fn whole(&self) -> Option<ValueId> {
         match &self.from {
             RegionInputOrigin::Later(later, of, region) if *region == Rect::whole(later.shape) => Some(*of),
@@ -340,18 +341,18 @@ impl RegionInput {
     }
 }
 
-/// Decoded rows of chunks that the next regions, which lie further down, may read again: strips of
-/// whole chunks that adjoin each other, for each image.
+/// Decoded rows of chunks that the next regions, further down, may read again: adjacent strips of whole chunks, for
+/// each image.
 #[derive(Default)]
 pub(crate) struct DecodedStrips(HashMap<ValueId, Vec<(Rect, HostBuffer)>>);
 
-/// Maximum fraction of the memory for the chunks of a region that are kept for the next: those of
-/// two regions fit into what divisions leave.
+/// The chunks of a region are cached for the next region if they take at most one part in this many of the memory.
+/// Divisions leave enough memory for the chunks of two regions.
 pub(crate) const STRIPS: usize = 16;
 
 impl DecodedStrips {
-    /// Returns `true` if a region, of whole rows, ends within chunks, so that the next would decode
-    /// them again, and its chunks are small enough to be kept.
+    /// Returns `true` if a region of whole rows ends within chunks, which the next region would decode again, and its
+    /// chunks are small enough for the cache.
     fn serve(session: &Session, later: &OnDemandImage, region: Rect) -> bool {
         let (Shape { height, width, .. }, rows) = (later.shape, later.chunk.0);
         let covering = DecodedStrips::covering(later, region);
@@ -363,7 +364,7 @@ impl DecodedStrips {
             && bytes <= session.host_limit() / STRIPS
     }
 
-    /// Drops the strips of images of which none of these are parts.
+    /// Drops the strips of images that none of these inputs read.
     pub(crate) fn only(&mut self, parts: &[RegionInput]) {
         let read = |v: &ValueId| {
             parts.iter().any(|part| matches!(&part.from, RegionInputOrigin::Later(_, name, _) if name == v))
@@ -371,7 +372,7 @@ impl DecodedStrips {
         self.0.retain(|name, _| read(name));
     }
 
-    /// The rows of all chunks of a region.
+    /// Rows of all chunks of a region.
     fn covering(later: &OnDemandImage, region: Rect) -> Rect {
         let [start, end] = [region.rows.start, region.rows.end].map(isize::unsigned_abs);
         let rows = later.chunk.0.max(1);
@@ -379,11 +380,11 @@ impl DecodedStrips {
         Rect { rows: Window::new((start / rows * rows).cast_signed(), end.cast_signed()), ..region }
     }
 
-    /// Drops the strips above a region, and returns the rows of its chunks below those that are left.
+    /// Drops the strips above a region, and returns the rows of its chunks that are not cached.
     fn missing(&mut self, name: ValueId, later: &OnDemandImage, region: Rect) -> Rect {
         let Rect { rows, .. } = DecodedStrips::covering(later, region);
         let strips = self.0.entry(name).or_default();
-        // Regions that lie further up come with the next slab or pass.
+        // The next slab or stage begins again at the top.
         if strips.first().is_some_and(|(strip, _)| strip.rows.start > rows.start) {
             strips.clear();
         }
@@ -392,7 +393,7 @@ impl DecodedStrips {
         Rect { rows: Window::new(has, rows.end), ..region }
     }
 
-    /// Copies a region from the strips that hold it.
+    /// Copies the cached part of a region.
     fn copy(&self, session: &Session, name: ValueId, later: &OnDemandImage, region: Rect, to: &mut HostBuffer) {
         let row = later.shape.line() * later.dtype.size();
         for (strip, pixels) in self.0.get(&name).into_iter().flatten() {
@@ -415,8 +416,8 @@ impl DecodedStrips {
     }
 }
 
-/// Copies of a region of an image of shape `of`, with pixels of `element` bytes, to memory of its
-/// size: plane by plane (of a stored image level by level), rows without gaps.
+/// Copies of a region of an image of shape `of`, with pixels of `element` bytes, to memory of the region's size: plane
+/// by plane (for a stored image level by level), rows without gaps.
 pub(crate) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<StridedCopy> {
     let [top, left] = region.corner().map(isize::unsigned_abs);
     let (row, rows) = (region.columns.len() * element, region.rows.len());
@@ -431,10 +432,10 @@ pub(crate) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<StridedCopy
     (0..of.planes()).map(piece).collect()
 }
 
-/// Gives names to regions of images that have not been read.
+/// Collects the regions of unread images that a program reads, and names them.
 pub(crate) struct RegionInputs<'a> {
     pub(crate) state: &'a SessionState,
-    /// Coordinates are numbers that the program reads, so that it is the same for all regions.
+    /// `true` if the program reads coordinates as numbers, so that it is the same for all regions.
     pub(crate) numbers: bool,
     pub(crate) parts: Vec<RegionInput>,
     known: HashMap<(ValueId, Rect), ValueId>,
@@ -467,7 +468,7 @@ impl RegionSupply for RegionInputs<'_> {
     }
 }
 
-/// The source images of a program that can be read again, in memory or not.
+/// Source images of a program that can be read again, in memory or not.
 pub(crate) fn unread<'a>(
     state: &'a SessionState,
     graph: &'a Graph<Op>,

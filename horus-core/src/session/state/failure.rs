@@ -1,13 +1,9 @@
 //! Failed values: they carry their error until a value is read.
 //!
-//! A handle (`session::Handle`) holds a record or a *failure* (`session/state/failure.rs`): the first
-//! error, with the user's call site, and shape and type as far as they are known. Methods validate
-//! by `Image::attempt`; operations on a failure share it, and make no record. Filters and
-//! footprints that cannot be applied hold their error likewise. Reading the value returns the
-//! error, `Session::evaluate` returns the first one still alive, and one that is dropped unread is
-//! a warning. A rank that reads a failure synchronises with the others by `agree_on` before it
-//! returns, where they would agree on a plan: if all read the same failure all return it, and if
-//! only some have it all learn of it and end. Only `check` involves no other rank.
+//! A [`Handle`] has a record or a *failure*: the first error, with the user's call site, and shape and type as far as
+//! they are known. An operation on a failure shares it and makes no record. Filters and footprints that cannot be
+//! applied carry their error, too. Reading the value returns the error, and [`Session::evaluate`] returns the first
+//! error that is still alive. The design is in `docs/design/failures.md`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
@@ -18,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::session::{Handle, Session};
 use crate::shape::Shape;
 
-/// The first error of a value, shared by everything computed from it. If it is never read, it
-/// becomes a warning when the last of them is dropped, unless an earlier error took its place.
+/// The first error of a value, shared by everything computed from it. If it is never read, it becomes a warning when
+/// the last owner is dropped, unless it was superseded.
 #[derive(Debug)]
 pub(crate) struct ValueFailure {
     error: Error,
@@ -31,7 +27,7 @@ impl ValueFailure {
         ValueFailure { error, seen: AtomicBool::new(false) }
     }
 
-    /// Another error takes its place.
+    /// Marks the error as superseded by an earlier one.
     pub(crate) fn supersede(&self) {
         self.seen.store(true, Ordering::Relaxed);
     }
@@ -67,8 +63,8 @@ impl Session {
         self.0.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error of a value that is read, after all ranks have synchronised: they read the same
-    /// value, and if it failed on some ranks only, all end with an error.
+    /// Error of a value that is read, after all ranks have synchronised. All ranks read the same value; if it failed on
+    /// some ranks only, all end with an error.
     pub(crate) fn fail<T>(&self, failure: &ValueFailure) -> Result<T> {
         let error = failure.look();
         if self.ranks() > 1 {

@@ -16,16 +16,16 @@ use crate::shape::Shape;
 #[derive(Clone)]
 pub struct Handle {
     value: Arc<Observed>,
-    /// What is known of it beside its pixels.
+    /// Attributes apart from the pixels.
     pub(crate) attributes: Option<Arc<Attributes>>,
 }
 
-/// A value that clones of a handle can observe. The session is told when the last is gone: an operation clones handles
-/// several times.
+/// A value that clones of a handle can observe. The session is informed only when the last clone is dropped, because an
+/// operation clones handles several times.
 #[doc(hidden)]
 pub struct Observed {
     pub(crate) session: Session,
-    /// Shape and type; of a failed value as far as they are known.
+    /// Shape; of a failed value as far as it is known.
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
     /// The record, or the failure.
@@ -54,8 +54,8 @@ impl Handle {
         self.record.as_ref().copied().map_err(|failure| failure.look())
     }
 
-    /// Sets the source line, in a program in another language, of the value and of all values that
-    /// it is computed from and that have none: errors name this line instead of the call.
+    /// Sets the line, in a program in another language, of the value and of all values that it depends on and that have
+    /// none. Errors name this line instead of the call.
     pub fn recorded_at(&self, line: SourceLine) {
         if let Ok(id) = self.record {
             self.session.change(move |state| state.program.recorded_at(id, line));
@@ -77,14 +77,14 @@ impl Handle {
         self.look().map(drop)
     }
 
-    /// Records that the reader of this value reports an earlier error instead of this one's.
+    /// Marks this value's error as superseded by an earlier one.
     pub(crate) fn supersede(&self) {
         if let Err(failure) = &self.record {
             failure.supersede();
         }
     }
 
-    /// For a failed value: a failure with the same error, another shape and type.
+    /// Failure with the same error and another shape and type; `None` if the value did not fail.
     pub(crate) fn failure_with_shape(&self, shape: Shape, dtype: DType) -> Option<Handle> {
         let failure = self.record.as_ref().err()?;
         Some(Handle::new(&self.session, Err(Arc::clone(failure)), (shape, dtype)))

@@ -1,23 +1,9 @@
-//! The lock of a session's state.
+//! Lock of a session's state.
 //!
-//! An evaluation holds the session's state from its beginning to its end, and calls observers and
-//! explain sinks in between. These run on the same thread and would deadlock; other threads would
-//! wait. Drops and records meanwhile, on any thread, are deferred until the state is free,
-//! and so are evaluations to be started: all in the order of the calls, in which every rank does
-//! the same. Observers that make any other request get an error; other threads wait.
-//!
-//! An evaluation holds the session's state (`session/state/lock.rs`). Drops and records
-//! meanwhile, on any thread, wait in one queue, and so do evaluations that `Session::start` begins
-//! (`session/state/start.rs`). The queue is processed in the order of the calls, so every rank does the
-//! same as if each evaluation had run inside its call, by the session's thread, or by the next read
-//! of a value. `Communicator::communication_order` tells if more than one thread of a rank may communicate; if
-//! not (an MPI library that grants less than `MPI_THREAD_SERIALIZED`), `start` evaluates inside the
-//! call. Before MPI is finalised, the started evaluations of sessions left open are completed.
-//! Observers may drop, copy, record and start; statistics and times are as of the last evaluation;
-//! reading values is an error (`Error::Reentry`). A thread that fills the queue blocks, and so does
-//! one that drops the last image of a session with started evaluations: the wait runs as a program
-//! in another language has set (`session/state/wait.rs`), in Python without the interpreter's lock,
-//! which observers take.
+//! An evaluation holds the lock from its beginning to its end, and calls observers and explain sinks meanwhile. Drops,
+//! records and started evaluations are deferred until the lock is free, on any thread. They are processed in the order
+//! of the calls, so every rank does the same. An observer that makes any other request gets an error; other threads
+//! wait. The design is in `docs/design/concurrency.md`.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -32,10 +18,10 @@ use crate::session::state::start::DeferredEvaluation;
 use crate::session::state::wait::waiting;
 use crate::session::{Session, SessionState};
 
-/// Maximum number of deferred changes; a thread that gets this far ahead of an evaluation blocks.
+/// Maximum number of deferred actions; a full queue blocks the thread.
 const MOST: usize = 1 << 16;
 
-/// This thread's number, from 1.
+/// Number of this thread, from 1.
 fn me() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local!(static ME: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
@@ -49,11 +35,11 @@ thread_local! {
 
 type StateChange = Box<dyn FnOnce(&Session, &mut SessionState) + Send>;
 
-/// A deferred action.
+/// An action that is deferred until the state lock is free.
 enum DeferredAction {
-    /// A change of the state that holds this many bytes of pixels.
+    /// Change of the state that holds this many bytes of pixels.
     Change(StateChange, usize),
-    /// An evaluation, for the next waiter or for the session's thread.
+    /// Evaluation, for the next thread that waits or for the session's thread.
     Start(DeferredEvaluation),
 }
 
@@ -72,7 +58,7 @@ impl DeferredQueue {
         self.waiting.push_back(later);
     }
 
-    /// The next action, unless it starts an evaluation and only `changes` are wanted.
+    /// Removes the next action; `None` if it starts an evaluation and only `changes` are wanted.
     fn next(&mut self, changes: bool) -> Option<DeferredAction> {
         if changes && matches!(self.waiting.front(), Some(DeferredAction::Start(_))) {
             return None;
@@ -85,14 +71,13 @@ impl DeferredQueue {
     }
 }
 
-/// A session's state, the thread that holds it, and the actions deferred until it is free.
+/// State of a session, the thread that holds it, and the actions deferred until it is free.
 pub(crate) struct StateLock {
     state: Mutex<SessionState>,
-    /// The thread that holds the state; 0 if none does. Threads only compare it with themselves,
-    /// and only they write their own number.
+    /// Thread that holds the state; 0 if none does. A thread only compares the number with its own, and writes only its
+    /// own.
     owner: AtomicU64,
-    /// Locked while the state is released: the holder of the state processes everything deferred
-    /// before.
+    /// Locked while the state is released: the thread that holds the state processes everything deferred before.
     later: Mutex<DeferredQueue>,
 }
 
@@ -105,7 +90,7 @@ impl StateLock {
         self.later.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, if no thread holds it and nothing is deferred.
+    /// Locks the state, if no thread holds it and nothing is deferred.
     fn free(&self, later: &DeferredQueue) -> Option<MutexGuard<'_, SessionState>> {
         if !later.waiting.is_empty() {
             return None;
@@ -129,11 +114,11 @@ impl Drop for StateLock {
     }
 }
 
-/// The state, locked. Fields are dropped in this order.
+/// The locked state. Fields are dropped in this order.
 pub(crate) struct LockedState<'a> {
     session: &'a Session,
     state: MutexGuard<'a, SessionState>,
-    /// Held while the state is released.
+    /// Locked while the state is released.
     later: Option<MutexGuard<'a, DeferredQueue>>,
     /// Dropped after the locks.
     dropped: DroppedImages,
@@ -158,8 +143,8 @@ impl<'a> LockedState<'a> {
         LockedState { session, state, later: None, dropped: DroppedImages::default() }
     }
 
-    /// Processes deferred actions: all, or the changes before the next evaluation. Nothing more can
-    /// be deferred while the result lives.
+    /// Processes deferred actions: all, or the changes before the next evaluation. Nothing can be deferred while the
+    /// result lives.
     fn catch_up(&mut self, changes: bool) -> MutexGuard<'a, DeferredQueue> {
         let session = self.session;
         loop {
@@ -167,8 +152,7 @@ impl<'a> LockedState<'a> {
             let Some(next) = later.next(changes) else { return later };
             drop(later);
             let state = &mut *self.state;
-            // A panic (of an observer) does not belong to the thread that happens to run this: it
-            // is reported as an error.
+            // A panic of an observer is reported as an error, because it does not belong to the thread that runs this.
             let done = catch_unwind(AssertUnwindSafe(|| match next {
                 DeferredAction::Change(change, _) => change(session, state),
                 DeferredAction::Start(start) => session.run_deferred(state, start),
@@ -193,10 +177,10 @@ impl Drop for LockedState<'_> {
 }
 
 impl Session {
-    /// The state, after all deferred actions.
+    /// Locks the state after all deferred actions.
     ///
     /// # Errors
-    /// [`Error::Reentry`] if this thread holds it: a callback of an evaluation requests `what`;
+    /// [`Error::Reentry`] if this thread holds the state: a callback of an evaluation requests `what`;
     /// [`Error::Forked`] in a child of the process that opened the session.
     pub(crate) fn lock(&self, what: &'static str) -> Result<LockedState<'_>> {
         ASKED.set(ASKED.get() + 1);
@@ -218,14 +202,13 @@ impl Session {
         Ok(self.acquire())
     }
 
-    /// Number of times this thread has read values, or made another request that waits for
-    /// evaluations. Concurrent evaluations, and those forced by much recording, do not count: they
-    /// depend on timing.
+    /// Number of times this thread has read values, or made another request that waits for evaluations. Started
+    /// evaluations, and those forced by much recording, do not count, because they depend on timing.
     pub(crate) fn looks() -> u64 {
         ASKED.get()
     }
 
-    /// The state, which another thread may hold, after all deferred actions.
+    /// Locks the state, which another thread may hold, after all deferred actions.
     pub(crate) fn acquire(&self) -> LockedState<'_> {
         let state = self.0.state.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut locked = LockedState::new(self, state);
@@ -238,7 +221,7 @@ impl Session {
         self.0.state.owner.load(Ordering::Relaxed) == me()
     }
 
-    /// Changes the state by a short action that calls no code of the program: now, or after the current evaluation.
+    /// Changes the state by a short action that calls no code of the program, now or after the current evaluation.
     pub(crate) fn change(&self, change: impl FnOnce(&mut SessionState) + Send + 'static) {
         match self.free() {
             Some(mut state) => change(&mut state),
@@ -246,7 +229,7 @@ impl Session {
         }
     }
 
-    /// The state for a short action that calls no code of the program, unless a thread holds it or an action is
+    /// Locks the state for a short action that calls no code of the program, unless a thread holds it or an action is
     /// deferred. Nothing can be deferred while the result lives.
     pub(crate) fn free(&self) -> Option<LockedState<'_>> {
         if !self.0.is_here() {
@@ -257,7 +240,7 @@ impl Session {
         Some(LockedState { session: self, state, later: Some(later), dropped: DroppedImages::default() })
     }
 
-    /// Changes the state by an action that holds this many bytes of pixels: now, or after the current evaluation.
+    /// Changes the state by an action that holds this many bytes of pixels, now or after the current evaluation.
     pub(crate) fn change_with(&self, bytes: usize, change: impl FnOnce(&Session, &mut SessionState) + Send + 'static) {
         if !self.0.is_here() {
             return;
@@ -283,7 +266,7 @@ impl Session {
         }
     }
 
-    /// Starts an evaluation when its turn comes.
+    /// Starts an evaluation after all earlier actions.
     pub(crate) fn defer_evaluation(&self, start: DeferredEvaluation) {
         self.0.state.later().push(DeferredAction::Start(start));
     }

@@ -1,5 +1,4 @@
-//! The state of a session behind its lock: the program, the images, and the outcomes of
-//! evaluations.
+//! State of a session behind its lock: the program, the images, and the outcomes of evaluations.
 
 pub(crate) mod failure;
 pub(crate) mod handle;
@@ -22,37 +21,36 @@ use crate::session::cache::PlanCache;
 use crate::session::images::SessionImages;
 use crate::session::progress::Stats;
 
-/// The state of a session, behind its lock.
+/// State of a session.
 pub(crate) struct SessionState {
     pub(crate) program: RecordedProgram,
-    /// Numbers values: behind the lock, so that all ranks name them alike.
+    /// Source of value numbers; behind the lock, so that all ranks name values alike.
     pub(crate) names: Numbering,
     pub(crate) images: SessionImages,
-    /// The target of the current read, if the device can write to that memory.
+    /// Target of the current read, if the device can write to that memory.
     pub(crate) room: Option<HostBuffer>,
     /// Plans of programs that may run again.
     pub(crate) plans: PlanCache,
     pub(crate) stats: Stats,
     pub(crate) trace: Trace,
-    /// Traces of the lanes after the first.
+    /// Traces of all devices but the first.
     pub(crate) lane_traces: Vec<Trace>,
-    /// The blocks in which loops are computed, and a session of this rank only, which keeps their
-    /// plans; none before the first loop.
+    /// Blocks in which loops are computed, and a session of this rank only, which caches their plans; no session before
+    /// the first loop.
     pub(crate) blocks: Option<(Arc<BlockMap>, Option<Session>)>,
-    /// Words of plans that have been explained.
+    /// Words of plans that have been explained already.
     pub(crate) explained: HashSet<&'static str>,
     /// An error that has not been reported yet.
     pub(crate) error: Option<Error>,
-    /// Operations and pinned bytes below which the program is not evaluated automatically, after a
-    /// failure.
+    /// After a failure: numbers of operations and pinned bytes below which the program is not evaluated automatically.
     pub(crate) patience: (usize, usize),
-    /// The reason why the session is unusable.
+    /// Reason why the session is unusable.
     pub(crate) lost: Option<String>,
 }
 
 impl SessionState {
-    /// Returns `true` if more operations are pending, or more bytes pinned, than these limits, and than the last
-    /// failure allows.
+    /// Returns `true` if more operations are pending, or more bytes pinned, than these limits and the last failure
+    /// allow.
     pub(crate) fn is_full(&self, (pending, pinned): (usize, usize)) -> bool {
         self.program.pending() > pending.max(self.patience.0)
             || self.program.pinned_bytes() > pinned.max(self.patience.1)

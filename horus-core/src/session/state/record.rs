@@ -1,4 +1,4 @@
-//! Recording of operations and given images, and automatic evaluation when there are too many.
+//! Records operations and given images, and evaluates automatically if there are too many.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,14 +20,14 @@ use crate::session::{Handle, Session};
 use crate::shape::Shape;
 
 impl Session {
-    /// Appends an operation to the program. Inputs must belong to this session; if one could not be recorded, neither
-    /// can this operation, and its value carries the first such error. Evaluates only when the flush limits are
-    /// exceeded; an error of that evaluation is reported by the next call that can.
+    /// Appends an operation to the program. Inputs must belong to this session. If an input could not be recorded,
+    /// neither can this operation: its value carries the first such error. Evaluates only if the flush limits are
+    /// exceeded; the next call that can return an error returns the error of that evaluation.
     pub(crate) fn record(&self, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
         self.append(op, inputs, (shape, dtype, site), None)
     }
 
-    /// [`Session::record`]; the operation is a stand-in of a step, if one is given.
+    /// [`Session::record`]; with `step`, the operation is a stand-in of that step.
     pub(crate) fn append(
         &self,
         op: Op,
@@ -47,8 +47,7 @@ impl Session {
         };
         let id = self.0.numbers.record();
         let attributes = Attributes::after(&op, handles, shape, dtype);
-        // Otherwise records by an observer at each step would be evaluated, and observed, without
-        // end.
+        // Records by an observer at each step would otherwise be evaluated, and observed, without end.
         let observer = self.is_mine();
         let limits = (self.0.settings.max_pending, self.0.settings.max_pinned);
         let record = move |state: &mut SessionState| {
@@ -84,7 +83,7 @@ impl Session {
         if full && state.error.is_none() && state.lost.is_none() && !std::thread::panicking() {
             let targets = state.program.observable();
             if targets.is_empty() {
-                return; // steps are evaluated by their recorder
+                return; // the recorder of steps evaluates them
             }
             let wants = vec![ResultDelivery::Keep; targets.len()];
             state.patience = (0, 0);
@@ -98,13 +97,13 @@ impl Session {
         }
     }
 
-    /// Creates an image whose pixels every rank has (row-major, the channels of each beside each other).
+    /// Creates an image whose pixels every rank has: row-major, the channels of each pixel next to each other.
     pub(crate) fn source(&self, shape: Shape, dtype: DType, pixels: HostBuffer, site: Site) -> Handle {
         self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
     }
 
-    /// Creates an image whose pixels are on the single rank's device, or in strips on lanes, copied
-    /// there from `start` to now under a label.
+    /// Creates an image whose pixels are on the single rank's device, or in strips on several devices. They were copied
+    /// there from `start` to now, under a label.
     pub(crate) fn source_on_device(
         &self,
         shape: Shape,
@@ -126,7 +125,7 @@ impl Session {
         Handle::new(self, Ok(id), (shape, dtype))
     }
 
-    /// Creates an image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
+    /// Creates an image whose pixels rank 0 has. Other ranks pass `None` and must agree on shape and type.
     pub(crate) fn source_on_root(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, site: Site) -> Handle {
         self.keep(shape, dtype, pixels, Placement::Root, site)
     }
@@ -149,7 +148,7 @@ impl Session {
         Handle::new(self, Ok(id), (shape, dtype))
     }
 
-    /// An image whose pixels rank 0 reads on demand; other ranks have no source.
+    /// Creates an image whose pixels rank 0 reads on demand; other ranks have no source.
     pub(crate) fn source_later(&self, later: OnDemandImage, site: Site) -> Handle {
         let (shape, dtype) = (later.shape.planar(), later.dtype);
         let id = self.0.numbers.record();

@@ -1,10 +1,9 @@
-//! Stand-ins for images, on which a replayed program is recorded.
+//! Stand-ins for images: a program that will run on other images is recorded on them.
 //!
-//! A step of a loop, and a program that is replayed on other pixels, are recorded like anything
-//! else and run later. Evaluations come in between: forced by many operations, started
-//! concurrently, requested by another thread. They exclude values computed from stand-ins, unless
-//! one is observed; an observation replaces operations by values, and is recorded under the
-//! session's lock: then there is nothing to replay.
+//! A step of a loop, or a program to be replayed, is recorded like any other and runs later. Evaluations may come in
+//! between, because of many operations, `start`, or another thread. They exclude values computed from stand-ins, unless
+//! such a value is observed. An observation replaces operations by values, and is noted under the session's lock: then
+//! there is nothing to replay.
 
 use crate::dtype::Conversion;
 use crate::error::Site;
@@ -12,8 +11,7 @@ use crate::ir::graph::Op;
 use crate::record::RecordId;
 use crate::session::{Handle, Session, SessionState};
 
-/// Images that represent others, and the values computed from them: a step. It ends when they are
-/// dropped.
+/// Images that represent others, and the values computed from them: a step. Dropping them ends the step.
 #[doc(hidden)]
 pub struct StandIns {
     session: Session,
@@ -24,8 +22,8 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// Stand-ins for these images: operations, so that their readers are distinguished from readers
-    /// of the images.
+    /// Creates stand-ins for these images. They are operations, so that their readers differ from readers of the
+    /// images.
     pub fn new(session: &Session, given: &[&Handle], site: Site) -> StandIns {
         let step = session.0.numbers.record();
         let stand_in = |h: &&Handle| {
@@ -38,22 +36,22 @@ impl StandIns {
         StandIns { session: session.clone(), step, handles, looks: Session::looks() }
     }
 
-    /// The stand-ins, in the order of the images.
+    /// Stand-ins in the order of the images.
     pub fn handles(&self) -> &[Handle] {
         &self.handles
     }
 
-    /// True if this thread, which made them, has read any value since.
+    /// Returns `true` if this thread, which made them, has read any value since.
     pub fn looked(&self) -> bool {
         Session::looks() != self.looks
     }
 
-    /// True if a stand-in or a value computed from one was observed. Waits for evaluations.
+    /// Returns `true` if a stand-in or a value computed from one was observed. Waits for evaluations.
     pub fn looked_into(&self) -> bool {
         self.session.acquire().program.looked_into(self.step)
     }
 
-    /// Makes them aliases of the images that they represent, as far as these are evaluated.
+    /// Makes them aliases of the images that they represent, if those are evaluated.
     pub(crate) fn end(&self, state: &mut SessionState) {
         let ids = self.handles.iter().filter_map(|h| h.record.as_ref().ok());
         ids.for_each(|id| state.program.end_stand_in(*id));

@@ -1,9 +1,9 @@
 //! Evaluations concurrent with the program.
 //!
-//! A started evaluation is deferred like a change during an evaluation, in the order of the calls
-//! (see [`lock`](crate::session::state::lock)), and carried out by the session's thread, or by the next thread that
-//! reads a value. Either way the session does the same as if each evaluation had been made inside
-//! its call: plans, and agreements of ranks, do not depend on timing.
+//! A started evaluation is deferred like a change during an evaluation, in the order of the calls (see
+//! [`lock`](crate::session::state::lock)). The session's thread evaluates it, or the next thread that reads a value.
+//! Either way the session does the same as if each evaluation had run inside its call: plans, and agreements of ranks,
+//! do not depend on timing. The design is in `docs/design/concurrency.md`.
 
 use std::ops::Deref;
 use std::sync::mpsc::{Sender, channel};
@@ -19,14 +19,14 @@ use crate::session::{Handle, Session, SessionInner};
 
 /// A deferred evaluation.
 pub(crate) enum DeferredEvaluation {
-    /// Of all observable values.
+    /// All observable values.
     Everything,
-    /// Of one value.
+    /// One value.
     Value(RecordId),
 }
 
-/// A session as held by the program, or by its thread. When the program drops it, started
-/// evaluations are completed and the thread ends.
+/// Owner of a session, for the program or for the session's thread. When the program drops it, started evaluations are
+/// completed and the thread ends.
 pub(crate) struct SessionOwner {
     inner: Arc<SessionInner>,
     by_program: bool,
@@ -49,13 +49,13 @@ impl Drop for SessionOwner {
     }
 }
 
-/// The thread that carries out started evaluations.
+/// Thread that evaluates started evaluations.
 struct StarterThread {
     wake: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-/// The thread that carries out started evaluations, once there is one.
+/// Thread that evaluates started evaluations, created when needed.
 #[derive(Default)]
 pub(crate) struct Starter(Mutex<Option<StarterThread>>);
 
@@ -65,8 +65,7 @@ impl Starter {
         let worker = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(StarterThread { wake, thread }) = worker else { return };
         drop(wake);
-        // An observer on that thread may have held the last handle: then it ends with its
-        // evaluation.
+        // An observer on that thread may have had the last handle. Then the thread ends with its evaluation.
         if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
             log::error!("the thread that evaluates what was started panicked");
         }
@@ -83,31 +82,27 @@ impl Session {
         Arc::ptr_eq(&self.0.inner, &other.0.inner)
     }
 
-    /// Starts to evaluate all recorded values that can be observed, like [`Session::evaluate`], and
-    /// returns: the program computes, reads and records concurrently. Reading a value waits for
-    /// started evaluations.
+    /// Starts to evaluate all recorded values that can be observed, like [`Session::evaluate`], and returns at once.
+    /// The program computes, reads and records concurrently. Reading a value waits for started evaluations.
     ///
-    /// Results have the same bits as without. An evaluation started during another one follows it,
-    /// and everything recorded before. The next read of a value of the session reports an error, or
-    /// a panic of an observer, as an error; nothing more is started until then.
-    /// [`Session::canceller`] ends started evaluations like any other, and dropping the last handle
-    /// on the session or one of its images waits for them.
+    /// Results have the same bits as without. An evaluation that is started during another one follows it, and
+    /// everything recorded before. The next read of a value of the session returns an error of the evaluation, or a
+    /// panic of an observer as an error; nothing more is started until then. [`Session::canceller`] ends started
+    /// evaluations like any other. Dropping the last handle on the session or on one of its images waits for them.
     ///
-    /// Observers and explain sinks are called on the session's thread. A program that records very
-    /// far ahead (65536 operations, or as many bytes of pixels as pending operations may keep
-    /// alive) blocks until the evaluation has ended.
+    /// Observers and explain sinks are called on the session's thread. A program that records too far ahead blocks
+    /// until the evaluation has ended. The limit is 65536 operations, or as many bytes of pixels as pending operations
+    /// may keep alive.
     ///
-    /// On several ranks, all start the same evaluations in the same order, and calls in which ranks
-    /// communicate wait for started evaluations, in other sessions of the process too. A program
-    /// that itself calls MPI must read a value, or call [`Session::evaluate`], before it does.
-    /// Where only one thread may communicate (an MPI library that grants less than
-    /// `MPI_THREAD_SERIALIZED`), and if no thread can be created, the evaluation runs inside this
-    /// call.
+    /// All ranks start the same evaluations in the same order. Calls in which ranks communicate wait for started
+    /// evaluations, in other sessions of the process, too. A program that itself calls MPI must first read a value or
+    /// call [`Session::evaluate`]. The evaluation runs inside this call if only one thread may communicate (an MPI
+    /// library that grants less than `MPI_THREAD_SERIALIZED`), or if no thread can be created.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
+    /// let smooth = samples::worms(&session, 64, 64).gauss(2.0);
     /// let mean = smooth.mean();
     /// session.start();
     /// let own: f64 = (1..=1000).map(f64::from).sum(); // beside it, the program's own work
@@ -120,8 +115,7 @@ impl Session {
         self.begin(DeferredEvaluation::Everything);
     }
 
-    /// Starts to evaluate one value; see [`Session::start`]. A failed value reports its error when
-    /// it is read.
+    /// Starts to evaluate one value; see [`Session::start`]. A failed value returns its error when it is read.
     pub(crate) fn start_one(&self, value: &Handle) {
         if let Ok(id) = value.record {
             self.begin(DeferredEvaluation::Value(id));
@@ -130,7 +124,7 @@ impl Session {
 
     fn begin(&self, start: DeferredEvaluation) {
         if !self.0.is_here() {
-            return; // the next read reports it
+            return; // the next read returns the error
         }
         let turns = self.0.comm.communication_order();
         if (self.ranks() == 1 || turns.is_some()) && self.wake(false) {
@@ -151,8 +145,8 @@ impl Session {
         }
     }
 
-    /// Wakes the session's thread, created now if necessary, if `something` was started; returns
-    /// `true` if there is such a thread.
+    /// Wakes the session's thread if `something` was started, and creates it if necessary. Returns `true` if there is
+    /// such a thread.
     fn wake(&self, something: bool) -> bool {
         let mut worker = self.0.starter.0.lock().unwrap_or_else(PoisonError::into_inner);
         if worker.is_none() {
@@ -168,7 +162,7 @@ impl Session {
             match std::thread::Builder::new().name("horus-start".into()).spawn(work) {
                 Ok(thread) => *worker = Some(StarterThread { wake, thread }),
                 Err(e) => {
-                    crate::warn!("what is started is evaluated inside the call: no thread could be made: {e}");
+                    crate::warn!("cannot start a thread ({e}): the calling thread evaluates");
                     return false;
                 }
             }
@@ -177,10 +171,9 @@ impl Session {
         worker.as_ref().is_some_and(|worker| !something || worker.wake.send(()).is_ok())
     }
 
-    /// Carries out a started evaluation. Its error is kept for the next read.
+    /// Evaluates a started evaluation. The next read returns its error.
     pub(crate) fn run_deferred(&self, state: &mut SessionState, start: DeferredEvaluation) {
-        // One error is reported before the next is risked, and the loss of the session is reported
-        // anyway.
+        // An error is returned before the next evaluation. The loss of the session is returned anyway.
         if state.error.is_some() || state.lost.is_some() {
             return;
         }
@@ -199,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Waits for started evaluations; does nothing within an observer, which is part of one.
+    /// Waits for started evaluations. Inside an observer, which is part of one, it does nothing.
     #[doc(hidden)]
     pub fn settle(&self) {
         if self.0.is_here() && !self.is_mine() {
@@ -207,8 +200,7 @@ impl Session {
         }
     }
 
-    /// Waits for evaluations started by other sessions on the same ranks: ranks communicate in one
-    /// order.
+    /// Waits for evaluations started by other sessions on the same ranks, because ranks communicate in one order.
     pub(crate) fn wait_for_other_sessions(&self) {
         if let Some(turns) = self.0.comm.communication_order().filter(|_| self.ranks() > 1) {
             turns.wait_for_others(self.id());

@@ -1,5 +1,4 @@
-//! Blocking work inside calls that otherwise return at once: recording, copying and dropping
-//! images.
+//! Blocking work inside calls that otherwise return at once: recording, copying and dropping images.
 
 use std::sync::OnceLock;
 
@@ -8,10 +7,9 @@ type BlockingRunner = fn(&mut (dyn FnMut() + Send));
 
 static WAIT: OnceLock<BlockingRunner> = OnceLock::new();
 
-/// For programs in languages with an interpreter lock: every session of the process passes blocking
-/// work inside calls that otherwise return at once to `wait`. It must release the lock, run the
-/// work once, and take the lock again: observers that need the lock would otherwise wait for a
-/// thread that waits for their evaluation. The first `wait` stays.
+/// Sets how every session of the process runs blocking work, for languages with an interpreter lock. `wait` must
+/// release the lock, run the work once, and take the lock again. Otherwise observers that need the lock would wait for
+/// a thread that waits for their evaluation. Only the first call has an effect.
 #[doc(hidden)]
 pub fn wait_by(wait: BlockingRunner) {
     let _ = WAIT.set(wait);

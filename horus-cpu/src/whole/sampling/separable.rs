@@ -1,8 +1,8 @@
-//! Samples at positions that keep the axes apart, as of a change of scale or a shift: a row of the result lies in one row and
-//! one level of positions, and all rows have the same columns.
+//! Samples at positions that keep the axes separate, for example for a change of scale or a shift: a row of the result
+//! is in one row and one level of positions, and all rows have the same columns.
 //!
-//! Interpolation goes along the columns, then down the rows and then through the levels. So a row of the image is
-//! interpolated along its columns once for all rows of the result that read it, and what is left are sums of whole rows.
+//! Interpolation goes along the columns, then down the rows, then through the levels. A row of the image is
+//! interpolated along its columns once for all rows of the result that read it. Sums of whole rows remain.
 
 #[cfg(target_arch = "x86_64")]
 use super::x86;
@@ -12,29 +12,29 @@ use crate::versions::for_each_isa;
 use horus_base::dtype::{Float, Pixel};
 use horus_base::shape::Shape;
 
-/// What rows of samples have in common.
+/// State shared by rows of samples.
 pub(super) struct SeparableSampler<T: Pixel, const N: usize> {
-    /// The value at positions beyond the pixels, if it is not sampled there.
+    /// The value at positions beyond the pixels, if the image is not sampled there.
     outside: Option<T>,
     /// The positions along a row.
     columns: Vec<f64>,
     blocks: Vec<SampleColumns<T::Interp, N>>,
-    /// Some of them read a constant.
+    /// Some columns read a constant.
     constant: bool,
-    /// Rows of the image between these columns, in blocks, and which they are: level and row, not mapped by the border.
+    /// Rows of the image between these columns, in blocks.
     lines: Vec<[T::Interp; BLOCK]>,
     cached_lines: Vec<Option<[i32; 2]>>,
-    /// A row of the image in the type that is interpolated, and a pixel of the constant after it.
+    /// A row of the image in the type of the interpolation, followed by a pixel of the constant.
     row: Vec<T::Interp>,
 }
 
-/// The columns of a block of samples, after the last that of the constant.
+/// The columns of a block of samples. The column after the last is the constant.
 struct SampleColumns<F, const N: usize> {
     taps: SampleTaps<F, N>,
     at: [[u32; BLOCK]; N],
-    /// The columns of each sample are neighbours, none read for another by the border.
+    /// The columns of each sample are neighbours, none replaced by the border mode.
     neighbours: bool,
-    /// The positions beyond the pixels, and those that are no numbers.
+    /// Flags of positions beyond the pixels; `nowhere` flags NaN positions.
     beyond: [bool; BLOCK],
     nowhere: [bool; BLOCK],
 }
@@ -52,8 +52,8 @@ impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
         }
     }
 
-    /// Computes a row of samples at positions along columns, rows and, of a volume, levels. Returns `false` if they do not
-    /// keep the axes apart, and nothing was done.
+    /// Computes a row of samples at positions along columns, rows and, in a volume, levels. Returns `false`, and does
+    /// nothing, if the positions do not keep the axes separate.
     pub(super) fn row(
         &mut self,
         isa: Isa,
@@ -66,7 +66,7 @@ impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
             Some((columns, others)) if N > 1 && !from.shape.is_empty() => (columns, others),
             _ => return false,
         };
-        // Not even those of most maps that do not.
+        // The ends first, which differ in most maps that do not keep the axes separate.
         if others.iter().any(|place| place[0] != place[place.len() - 1]) || !all_alike(isa, others) {
             return false;
         }
@@ -87,7 +87,7 @@ impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
             (*first, *single) = alone(isa, how, at);
         }
         if !same(isa, &self.columns, columns) {
-            // Rows that all have columns of their own are computed faster sample by sample.
+            // Rows that all have columns of their own are faster sample by sample.
             let first = self.columns.is_empty();
             self.columns.clear();
             self.columns.extend_from_slice(columns);
@@ -103,7 +103,7 @@ impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
         true
     }
 
-    /// Looks the columns up.
+    /// Looks up the columns.
     fn prepare_columns(&mut self, isa: Isa, from: &SampledPlane<'_, T>, how: &Weighing<T::Interp, N>) {
         let width = from.shape.width;
         self.constant = false;
@@ -141,7 +141,7 @@ impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
         self.cached_lines.resize(N * N, None);
     }
 
-    /// A row of samples in a row and a level of positions.
+    /// Computes a row of samples in a row and a level of positions.
     fn sums(
         &mut self,
         isa: Isa,
@@ -239,7 +239,7 @@ fn same_of(_: Isa, one: &[f64], other: &[f64]) -> bool {
 }
 
 for_each_isa! {
-    /// Pixels in the type that is interpolated.
+    /// Converts pixels to the type of the interpolation.
     fn widened[T: Pixel][T](pixels: &[T], to: &mut Vec<T::Interp>) as widened_of
 }
 
@@ -252,7 +252,7 @@ fn widened_of<T: Pixel>(_: Isa, pixels: &[T], to: &mut Vec<T::Interp>) {
 }
 
 for_each_isa! {
-    /// A row of the image at a block of columns.
+    /// Interpolates a row of the image at a block of columns.
     fn across[F: Float, const N: usize][F, N](columns: &SampleColumns<F, N>, row: &[F], to: &mut [F; BLOCK]) as across_of
 }
 
@@ -261,15 +261,15 @@ fn across_of<F: Float, const N: usize>(_: Isa, columns: &SampleColumns<F, N>, ro
     let SampleColumns { taps, at, .. } = columns;
     #[cfg(target_arch = "x86_64")]
     if N.is_multiple_of(2) && columns.neighbours {
-        // SAFETY: kernels run with AVX2 and FMA; the pixels of each sample, and those at column 0 for one at no position, lie
-        // in the row.
+        // SAFETY: kernels run with AVX2 and FMA; the row contains the pixels of each sample, and the pixels at column 0
+        // for a sample at a NaN position.
         return unsafe { x86::across(row.as_ptr(), &at[0], taps, to) };
     }
     debug_assert!(at.iter().flatten().all(|at| (*at as usize) < row.len()), "columns are in the row");
     for i in 0..BLOCK {
         let mut pixels = [F::ZERO; N];
         for k in 0..N {
-            // SAFETY: the row has the pixels of its image and, if some column is that of the constant, the constant.
+            // SAFETY: the row has the pixels of its image and, if some column reads the constant, the constant.
             pixels[k] = unsafe { row.as_ptr().wrapping_add(at[k][i] as usize).read_unaligned() };
         }
         to[i] = taps.of(i).between(&pixels);
@@ -277,7 +277,7 @@ fn across_of<F: Float, const N: usize>(_: Isa, columns: &SampleColumns<F, N>, ro
 }
 
 for_each_isa! {
-    /// Samples between rows of each level, and between levels.
+    /// Interpolates between rows of each level, and between levels.
     fn combined[T: Pixel, const N: usize][T, N](
         rows: &[[&[T::Interp; BLOCK]; N]; N],
         down: &SampleWeights<T::Interp, N>,

@@ -1,9 +1,8 @@
-//! Templates that a kernel instantiates more than once, as functions that it calls: they are
-//! compiled once.
+//! Functions for templates that a kernel instantiates more than once: each is compiled once.
 //!
-//! A call hides the assignment of registers from the compiler, and a row pass reads its taps from
-//! memory instead of using them as operands. So only kernels that take long to compile have calls
-//! (see [`REPEATED`](super::super::cost::REPEATED)).
+//! A call hides the assignment of registers from the compiler, and a row filter reads its taps from memory instead of
+//! using them as operands. Only kernels that take long to compile have calls (see
+//! [`REPEATED`](super::super::cost::REPEATED)).
 
 use std::collections::BTreeMap;
 

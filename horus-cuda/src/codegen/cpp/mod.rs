@@ -1,6 +1,7 @@
-//! Statements and expressions of CUDA C++. The generator builds a kernel from them, counts them and
-//! rewrites them (see [`calls`]); [`text`] prints all of them at the end, and the text is never
-//! parsed.
+//! Statements and expressions of CUDA C++.
+//!
+//! The generator builds a kernel from them, counts them and rewrites them (see [`calls`]). [`text`] prints them at the
+//! end; the text is never parsed.
 
 pub(super) mod calls;
 mod text;
@@ -68,7 +69,7 @@ pub(super) struct CppCall {
 /// An operation on one pixel.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PixelStmt {
-    /// The operation, or the rule of a conversion.
+    /// The operation or conversion.
     pub(super) op: InstrOp,
     /// The type in which the operation is computed.
     pub(super) operand: DType,
@@ -105,8 +106,8 @@ pub(super) enum Stmt {
     EachPixel { rows: usize, cols: usize, body: Vec<Stmt> },
     /// Computes one pixel.
     Pixel(PixelStmt),
-    /// Divides every pixel of the thread: quickly, and again exactly as the processor does if the
-    /// variable `d{id}` reports `rare` operands. The divisor may be `one` of all pixels.
+    /// Divides every pixel of the thread: quickly, and again exactly if the variable `d{id}` reports `rare` operands.
+    /// The divisor may be `one` of all pixels.
     Divide { id: usize, rows: usize, cols: usize, one: bool, quotient: PixelStmt },
     /// A conditional statement.
     If { condition: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
@@ -118,19 +119,18 @@ pub(super) enum Stmt {
     Synchronize,
     /// Waits for the copies to shared memory that this block has begun.
     AwaitCopies,
-    /// In a loop over `k`: at most one row pass per iteration, of several that share the code that
-    /// loads their input.
+    /// In a loop over `k`: at most one row filter per iteration, of several that share the code that loads their input.
     RowPasses(SharedRowFilters),
 }
 
-/// Row passes of several sizes that one loop runs.
+/// Row filters of several sizes that one loop runs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SharedRowFilters {
     /// The type of elements.
     pub(super) dtype: DType,
-    /// The row passes, by iteration.
+    /// The row filters, by iteration.
     pub(super) passes: Vec<SharedRowFilter>,
-    /// The code that loads the input and calls the row pass for each chunk of it.
+    /// The code that loads the input and calls the row filter for each chunk of it.
     pub(super) stage: CppCall,
 }
 

@@ -1,4 +1,4 @@
-//! The text of statements and expressions: the only place that knows the syntax of C++.
+//! Prints statements as text: the only module that knows the syntax of C++.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
@@ -52,8 +52,7 @@ impl Display for Expr {
             Expr::Binary(left, operator, right) => {
                 operand(f, left, operator.rank())?;
                 write!(f, " {} ", operator.text())?;
-                // Operators of one rank are evaluated from the left; for conditions the order does
-                // not matter.
+                // Operators of equal precedence are evaluated from the left; for conditions the order does not matter.
                 operand(f, right, operator.rank() + usize::from(*operator != Operator::And))
             }
             Expr::Shared(dtype, byte) => write!(f, "reinterpret_cast<{}*>(hs_smem + {byte})", dtype.name()),
@@ -216,8 +215,7 @@ impl CppWriter {
         let (mut outer, mut inner) = (String::new(), String::new());
         for (j, (name, value)) in names.into_iter().zip(values).enumerate() {
             let dtype = op.operand(j, p.operand).name();
-            // The table names operands a, b, c, and c is also the loop's column: bind through o0,
-            // o1, o2.
+            // The table names operands a, b, c, and c is also the loop's column: o0, o1, o2 are bound first.
             let _ = write!(outer, "const {dtype} o{j} = {value}; ");
             let _ = write!(inner, "const {dtype} {name} = o{j}; ");
         }
@@ -227,10 +225,10 @@ impl CppWriter {
         ));
     }
 
-    /// A division of every pixel that is correct except for rare operands, which `hs_division`
-    /// detects. If there are any, all pixels are divided again as the processor does it, in a loop
-    /// over copies of the operands: an inlined division for each pixel, where every register is
-    /// taken, took a quarter of the compile time of a detector's kernel.
+    /// A division of every pixel that is correct except for rare operands, which `hs_division` detects. If there are
+    /// any, a loop over copies of the operands divides all pixels again as the processor does it. Inlining this
+    /// division for each pixel, where every register is taken, took a quarter of the compile time of a detector's
+    /// kernel.
     fn divide(&mut self, id: usize, (rows, cols): (usize, usize), one: bool, q: &PixelStmt) {
         let quick = match q.op {
             InstrOp::Pixel(PixelOp::AbsDiv) => format!("d{id}.absdiv(a, b, c)"),

@@ -1,17 +1,16 @@
-//! The functions and types with which leaves accumulate, each defined once, before the kernel.
+//! Functions and types with which leaves accumulate, each defined once, before the kernel.
 
 use horus_core::ir::kernel::{Leaf, LeafOp};
 use horus_core::ops::neighbourhood::{Combine, OrderFilter, Reduce};
 
-/// The definitions that a kernel needs in addition to the headers, by name, in the order of first
-/// use.
+/// The definitions that a kernel needs in addition to the headers, by name, in the order of first use.
 #[derive(Debug, Default)]
 pub(in crate::codegen) struct Helpers {
     needed: Vec<(String, String)>,
 }
 
 impl Helpers {
-    /// Adds the text that defines `name`, unless it is there.
+    /// Adds the text that defines `name`, unless it is defined.
     pub(super) fn define(&mut self, name: &str, text: impl FnOnce() -> String) {
         if self.needed.iter().all(|(known, _)| known != name) {
             self.needed.push((name.to_owned(), text()));
@@ -28,7 +27,7 @@ impl Helpers {
                 format!("{name}<{t}>")
             }
             _ if leaf.dtype.is_float() => format!("hs_linear<{t}>"),
-            // It does not accumulate; its array is only declared.
+            // This leaf does not accumulate; its array is only declared.
             _ => {
                 self.define("hs_zero", zero);
                 format!("hs_zero<{t}>")

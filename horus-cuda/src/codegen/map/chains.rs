@@ -1,9 +1,8 @@
-//! Chains: inputs of filters as C++ types that return pixels in the way an image in memory does.
+//! Chains: inputs of filters as C++ types with the interface of an image in memory.
 //!
-//! A chain of pixel operations is evaluated at any row that its inputs hold. A chain with shifts
-//! knows the rows of the image: pixels beyond its edges follow from the borders of its own shifts,
-//! and rows held as copies stand for those of the image. Chains with filters are not computed on a
-//! GPU ([`MapKernel::chains_filters`]).
+//! A chain of pixel operations is evaluated at any row that its inputs have. A chain with shifts knows the rows of the
+//! image: the borders of its shifts give pixels beyond the edges, and copies of rows stand for the rows of the image. A
+//! GPU does not compute chains with filters ([`MapKernel::chains_filters`]).
 
 use std::fmt::Write as _;
 
@@ -18,8 +17,7 @@ use super::super::planes::PlaneRead;
 use super::super::{border_name, defect, vector};
 use super::{MapGenerator, plane_of};
 
-/// Vectors of 16 bytes that a thread computes at a time while it fills a tile: their reads are in
-/// flight together.
+/// Vectors of 16 bytes that a thread computes at a time while it fills a tile, so that their reads overlap.
 const AHEAD: usize = 4;
 
 /// The template argument for `source`: a plane or a chain.
@@ -31,7 +29,7 @@ pub(super) fn source_name(source: FilterSource) -> Result<String, DeviceError> {
     }
 }
 
-/// Tells at run time whether the rows of `source` begin at multiples of 16 bytes.
+/// An expression that is true at run time if the rows of `source` begin at multiples of 16 bytes.
 pub(super) fn source_aligned(kernel: &MapKernel, source: FilterSource) -> Expr {
     match source {
         FilterSource::Chain(c) => {
@@ -74,8 +72,8 @@ impl MapGenerator<'_> {
         Ok(types)
     }
 
-    /// Defines the type `hs_chain{label}` of a chain and returns its members. An `unrolled` chain,
-    /// whose rows are those of the image, locates them in its inputs.
+    /// Defines the type `hs_chain{label}` of a chain and returns its members. An `unrolled` chain, which has the rows
+    /// of the image, finds them in its inputs.
     fn declare_chain(
         &mut self,
         chain: &MapKernel,
@@ -89,7 +87,7 @@ impl MapGenerator<'_> {
         let (t, v) = (dtype.name(), vector(dtype));
         let mut planes = String::from(if chain.has_index() { "    int plane;\n" } else { "" });
         let mut given: Vec<Expr> = chain.has_index().then(|| name("plane")).into_iter().collect();
-        // For each leaf, the value read where it has no plane.
+        // For each leaf, the value read beyond its planes.
         let mut outside = Vec::new();
         for (l, leaf) in chain.leaves.iter().enumerate() {
             let FilterSource::Input(i) = chain.image(leaf) else {
@@ -213,7 +211,7 @@ impl MapGenerator<'_> {
     }
 }
 
-/// `read` where leaf `l` of a chain has a plane; else the constant.
+/// `read` if leaf `l` of a chain has a plane; else the constant.
 fn where_held(l: usize, extents: (usize, usize), outside: Option<&Expr>, read: Stmt) -> Stmt {
     let Some(value) = outside else { return read };
     let condition = name(format_args!("q{l}.data")).with(Operator::Equal, "nullptr");
@@ -221,8 +219,8 @@ fn where_held(l: usize, extents: (usize, usize), outside: Option<&Expr>, read: S
     Stmt::If { condition, then, otherwise: vec![read] }
 }
 
-/// The code of a chain for so many rows and columns of pixels, and the array of its result. `read`
-/// returns the statements that read a leaf; `row` and `column` are the position of pixel `[r][c]`.
+/// The code of a chain for so many rows and columns of pixels, and the array of its result. `read` returns the
+/// statements that read a leaf; `row` and `column` are the position of pixel `[r][c]`.
 fn body(
     chain: &MapKernel,
     params: &mut KernelParams,

@@ -49,7 +49,7 @@ impl<'a> MapGenerator<'a> {
         self.tuning.piece.next_multiple_of(vector(dtype))
     }
 
-    /// Loads the tile of a group unless it is there already.
+    /// Loads the tile of a group unless it is loaded.
     pub(super) fn load_tile(
         &mut self,
         source: FilterSource,
@@ -122,8 +122,8 @@ impl<'a> MapGenerator<'a> {
         Ok(())
     }
 
-    /// A filter of bytes, by products of matrices of integers. A thread has sums of other pixels than
-    /// its own: they go through shared memory.
+    /// A filter of bytes, by products of matrices of integers. A thread computes sums of other pixels than its own;
+    /// they go through shared memory.
     pub(super) fn products(
         &mut self,
         group: &LeafGroup,
@@ -136,7 +136,7 @@ impl<'a> MapGenerator<'a> {
             return Err(defect("a group of filters of bytes has none"));
         };
         self.load_tile(FilterSource::Input(input), d.border, tile, dtype, out)?;
-        // Sums of the group before have been read.
+        // Waits until the sums of the previous group have been read.
         out.push(Stmt::Synchronize);
         let off = tile.left - d.anchor_x;
         let (first, skew) = (off / 4 * 4, off % 4);
@@ -170,7 +170,7 @@ impl<'a> MapGenerator<'a> {
         Ok(taps)
     }
 
-    /// Dense filters over a loaded tile, with their taps copied from the table to shared memory.
+    /// Dense filters over a loaded tile; their taps are copied from the table to shared memory.
     pub(super) fn looped_dense(
         &mut self,
         group: &LeafGroup,
@@ -203,7 +203,7 @@ impl<'a> MapGenerator<'a> {
         CppCall::new("hs_load_taps", template![count, self.block.threads()], vec![to, from])
     }
 
-    /// A filter too tall for its tile: its rows in bands, in order, each with its own tile.
+    /// A filter too tall for its tile: bands of its rows, in order, each with its own tile.
     pub(super) fn chunked(
         &mut self,
         group: &LeafGroup,
@@ -224,8 +224,7 @@ impl<'a> MapGenerator<'a> {
         Ok(())
     }
 
-    /// Rows `first..first + band` of a filter with taps at `from`; `value` is the constant beyond a
-    /// constant border.
+    /// Rows `first..first + band` of a filter with taps at `from`; `value` is the constant of a constant border.
     fn band(
         &mut self,
         group: &LeafGroup,
@@ -283,7 +282,7 @@ impl<'a> MapGenerator<'a> {
         let dtype = leaf.dtype;
         let step = self.helpers.step(leaf);
         self.load_tile(source, border, tile, dtype, out)?;
-        // Offsets are data, so that filters that differ in direction only share a binary.
+        // Offsets are data, so that filters that differ only in direction share a binary.
         let offsets = filter.offsets().into_iter().map(|(y, x)| [(y * tile.pitch.cast_signed() + x) as i32]);
         let at = self.table.offsets(dtype, filter.taps(), offsets);
         let [taps, count] = self.sparse_taps(l, at, filter.taps().len(), "hs_tap");
@@ -388,8 +387,7 @@ impl<'a> MapGenerator<'a> {
             if self.column_is_fixed(group)? {
                 continue;
             }
-            // One kernel may filter images of both float types; only filters of the first type keep
-            // their taps here.
+            // One kernel may filter images of both float types; only filters of the first type have their taps here.
             let dtype = *of_taps.get_or_insert(self.kernel.leaves[l].dtype);
             if self.kernel.leaves[l].dtype == dtype {
                 self.column_taps[l] = Some(taps.len() * dtype.size());
@@ -430,8 +428,7 @@ impl<'a> MapGenerator<'a> {
         let column = CppCall::new("hs_column", template, args![pixels, taps, array]);
         let cost = cost::column(self.block, count, height, fixed || height < rows, &[height % rows]);
         self.cost += cost;
-        // The taps of a fixed column are operands of the multiply-adds; a function would have to
-        // read them.
+        // The taps of a fixed column are operands of the multiply-adds; a function would have to read them.
         out.push(if fixed { column } else { column.shareable(cost) }.into());
         Ok(())
     }
@@ -445,8 +442,8 @@ impl<'a> MapGenerator<'a> {
     }
 }
 
-/// Each row of `width` taps as matrices of 32 rows and 8 columns, of which column `n` has the taps from
-/// row `n + skew` on, in the order in which the lanes of a warp hold them: `kernels/bytes.cuh`.
+/// Each row of `width` taps as matrices of 32 rows and 8 columns, in the order of the lanes of a warp
+/// (`kernels/bytes.cuh`). Column `n` of a matrix has the taps from row `n + skew` on.
 fn matrix_words(taps: &[f64], width: usize, matrices: usize, skew: usize) -> impl Iterator<Item = u32> {
     let of_rows = taps.chunks(width).flat_map(move |row| (0..matrices).map(move |m| (row, m)));
     of_rows.flat_map(move |(row, m)| {

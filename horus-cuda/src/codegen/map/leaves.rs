@@ -18,8 +18,8 @@ use super::{MapGenerator, plane_of};
 /// Approximate instructions per read.
 const READ: usize = 6;
 
-/// A filter that is cut to the type of its pixels, of which taps after the first multiply the sum of
-/// two (`SIGN` 1) or their difference (-1).
+/// A filter truncated to the type of its pixels. Taps after the first multiply the sum of two pixels (`SIGN` 1) or
+/// their difference (-1).
 const TRUNCATED: &str = "\
 struct hs_level_tap { f64 weight; int dy, dx, dz; };
 template <int SIGN, int BORDER, class T>
@@ -137,9 +137,8 @@ impl MapGenerator<'_> {
         Ok(array)
     }
 
-    /// Reads the pixels of leaf `l`, those of an image at a fixed offset; and all other such leaves
-    /// of this image, with one test of edges, unless some code is a loop, whose variables end with
-    /// it.
+    /// Reads the pixels of leaf `l` at a fixed offset. Unless some code is a loop, whose variables end with it, also
+    /// reads all other such leaves of the image, with one test of edges.
     fn at_offsets(&mut self, source: FilterSource, l: usize, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let (kernel, together) = (self.kernel, !self.looped.contains(&true));
         let all = kernel.leaves.iter().enumerate().filter_map(|(of, leaf)| {
@@ -216,8 +215,8 @@ impl MapGenerator<'_> {
             let value = x * "x" + y * "y" + constant;
             out.push(Stmt::Let { ctype: "const i64".into(), name: format!("w{to}{l}"), value });
         }
-        // If the map repeats rows or columns, the thread reads the same pixels for all of them, and
-        // the compiler merges the reads.
+        // If the map repeats rows or columns, the thread reads the same pixels for all of them, and the compiler merges
+        // the reads.
         let (still_down, still_along) = (affine.xy == 0 && affine.yy == 0, affine.xx == 0 && affine.yx == 0);
         let at = |r: Expr, c: Expr| {
             let r = if still_down { Expr::from(0) } else { r };
@@ -252,8 +251,8 @@ impl MapGenerator<'_> {
                 let otherwise = vec![Stmt::each_pixel(extents, edge)];
                 out.push(Stmt::If { condition: inside, then: vec![whole], otherwise });
             }
-            // Positions of threads beyond the image also map inside the image, and so do rows that
-            // are the same for all. One read serves all its repetitions if none is conditional.
+            // Positions of threads beyond the image also map inside the image, as do rows that are the same for all.
+            // One read serves all repetitions if none is conditional.
             Interpolation::Nearest if plain && still_down => {
                 out.push(Stmt::fill(extents, &array, pixel_of("nearest", template![b])));
             }
@@ -263,7 +262,7 @@ impl MapGenerator<'_> {
                 let each = Stmt::If { condition, then: vec![value], otherwise: vec![] };
                 out.push(Stmt::each_pixel(extents, each));
             }
-            // A function that the kernels lack fails to compile, naming it.
+            // A function that the kernels do not define fails to compile, with its name.
             other => {
                 let value = pixel_of(other.name(), template![b]);
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
@@ -271,8 +270,8 @@ impl MapGenerator<'_> {
         }
     }
 
-    /// Expressions that are true if the position of pixel `[r][c]` of the thread is sampled, and of
-    /// the value if not; `None` if all are sampled.
+    /// An expression that is true if the position of pixel `[r][c]` of the thread is sampled, and the value if it is
+    /// not; `None` if all are sampled.
     fn inside(&mut self, l: usize, edge: &WarpEdge) -> Option<[Expr; 2]> {
         let WarpEdge::Inside(inside) = edge else { return None };
         let numbers: Vec<f64> = inside.along.iter().flat_map(|a| a.numbers()).collect();
@@ -325,7 +324,7 @@ impl MapGenerator<'_> {
         Ok(())
     }
 
-    /// A filter that is cut to the type of its pixels.
+    /// A filter truncated to the type of its pixels.
     fn truncated(
         &mut self,
         l: usize,

@@ -1,5 +1,5 @@
-//! Similar steps of a kernel as a loop, which compiles faster and fits the instruction caches.
-//! There is one body per filter size, and the arithmetic once.
+//! Similar iterations of a kernel as a loop, which compiles faster and fits the instruction caches. The loop has one
+//! body per filter size, and the arithmetic once.
 
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::Val;
@@ -27,13 +27,13 @@ enum GroupBody {
 /// The inputs of a group in one iteration.
 #[derive(Debug)]
 struct GroupInputs {
-    /// Fills shared memory; empty if its content is already there.
+    /// Fills shared memory; empty if its content is valid.
     fill: Vec<Stmt>,
-    /// The row pass that fills shared memory.
+    /// The row filter that fills shared memory.
     pass: Option<SlotRowFilter>,
     body: GroupBody,
-    /// Start of the pixels, in elements of shared memory; start of the taps, in elements or, for a
-    /// tile, in bytes of the table; number of taps of a column.
+    /// First element of the pixels in shared memory; first element of the taps (for a tile, byte of the table); number
+    /// of taps of a column.
     at: [usize; 3],
 }
 
@@ -55,8 +55,8 @@ impl MapGenerator<'_> {
         let (Some(&last), Some(&end)) = (steps[0].code.last(), steps[steps.len() - 1].code.last()) else {
             return Err(defect("a loop computes nothing"));
         };
-        // Leaves that the first step reads from memory are read by the others too, or are initial
-        // values of the loop.
+        // Leaves that the first iteration reads from memory are read by the others too, or are initial values of the
+        // loop.
         for &arg in steps[0].code.iter().flat_map(|&i| &kernel.code[i].args) {
             if let Val::Leaf(l) = arg
                 && schedule.lazy[l]
@@ -94,8 +94,8 @@ impl MapGenerator<'_> {
         Ok(())
     }
 
-    /// The needs of each group in each iteration, computed in execution order because the contents
-    /// of shared memory depend on everything before.
+    /// The inputs of each group in each iteration, in execution order: the contents of shared memory depend on
+    /// everything before.
     fn group_inputs(&mut self, found: &GroupLoop) -> Result<Vec<Vec<GroupInputs>>, DeviceError> {
         let mut needs: Vec<Vec<GroupInputs>> = found.iterations[0].groups.clone().map(|_| Vec::new()).collect();
         for step in &found.iterations {
@@ -179,13 +179,12 @@ impl MapGenerator<'_> {
         Ok(GroupInputs { fill: Vec::new(), pass, body, at: [from, at_taps / size, taps] })
     }
 
-    /// Taps of a column that remain when as many are taken at a time as a thread has rows.
+    /// Taps of a column that remain when a thread takes as many at a time as it has rows.
     fn remainder(&self, group: &LeafGroup) -> Result<usize, DeviceError> {
         Ok(self.filter(group.leaves[0])?.taps().len() % self.block.rows)
     }
 
-    /// A body for columns with fewer taps than a thread has rows, or for all longer ones with these
-    /// remainders.
+    /// The body for columns with fewer taps than a thread has rows, or for all longer ones with these remainders.
     fn column_body(
         &mut self,
         group: &LeafGroup,
@@ -219,7 +218,7 @@ impl MapGenerator<'_> {
         }))
     }
 
-    /// As [`MapGenerator::column_need`] for a tile.
+    /// [`MapGenerator::column_need`] for a tile.
     fn dense_need(&mut self, group: &LeafGroup, tile: InputTile) -> Result<GroupInputs, DeviceError> {
         let d = self.dense_group(group)?;
         let mut fill = Vec::new();
@@ -289,8 +288,7 @@ mod tests {
     fn what_is_read_elsewhere_or_differs_stays() {
         let f = DType::F32;
         let max = |args| Instr { op: InstrOp::Pixel(PixelOp::Max), operand: f, result: f, args };
-        // Every step is a division, a product and a maximum: the product of the fifth is also read
-        // at the end.
+        // Every iteration is a division, a product and a maximum; the product of the fifth is also read at the end.
         let read = changed(conv2d(9, 5), |code, result| {
             code.push(max(vec![Val::Instr(26), Val::Instr(13)]));
             *result = Some(Val::Instr(27));
@@ -298,8 +296,7 @@ mod tests {
         assert_eq!(loops(read), (vec![4, 3], 4), "nor is the last step like the others: more follows it");
         let other = changed(conv2d(9, 5), |code, _| code[12].op = InstrOp::Pixel(PixelOp::Div));
         assert_eq!(loops(other).0, [4, 4]);
-        // The last step also reads the maximum of the fifth as an operand of its own, which no loop
-        // passes on.
+        // The last iteration also reads the maximum of the fifth as a separate operand, which no loop passes on.
         let skips = changed(conv2d(9, 5), |code, _| code[26].args[1] = Val::Instr(14));
         assert_eq!(loops(skips).0, [5], "and two steps remain after it");
         let zero = changed(conv2d(9, 5), |code, _| code[2].args[0] = Val::Const(Scalar::F32(-0.0)));

@@ -1,7 +1,7 @@
-//! Kernels with leaves that read beyond the pixel: the frame of the kernel and its contents.
+//! Kernels with leaves that read beyond the pixel.
 //!
-//! [`filters`], [`selection`] and [`row_passes`] compute leaves from shared memory, whose contents
-//! [`shared`] tracks; [`leaves`] reads others pixel by pixel; [`loops`] combines similar steps.
+//! [`filters`], [`selection`] and [`row_passes`] compute leaves from shared memory, whose contents [`shared`] tracks;
+//! [`leaves`] reads others pixel by pixel; [`loops`] combines similar iterations.
 
 mod accumulate;
 mod chains;
@@ -50,13 +50,13 @@ struct MapGenerator<'a> {
     column_taps: Vec<Option<usize>>,
     /// Number of tiles loaded so far whose extent is data.
     loose_tiles: usize,
-    /// The images around whose pixels the thread has others in registers.
+    /// The images of which the thread has pixels around its own in registers.
     windows: Vec<(FilterSource, Border)>,
     /// Approximate number of instructions so far.
     cost: usize,
-    /// For each leaf, `true` if it is computed in a loop over similar steps.
+    /// For each leaf, `true` if it is computed in a loop over similar iterations.
     looped: Vec<bool>,
-    /// For each leaf, `true` if it was read with others.
+    /// For each leaf, `true` if it was read together with others.
     read: Vec<bool>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn generate(
     emit(kernel, (block, &schedule), shapes, tuning, repeats)
 }
 
-/// The kernel that the reads and stores of another one compute alone, and its program, in the schedule of the other.
+/// The kernel and program of the reads and stores of another kernel, in the schedule of the other.
 pub(super) fn memory_only(
     kernel: &MapKernel,
     shapes: &Shapes<'_>,
@@ -97,7 +97,7 @@ fn scheduled(
     }
     let block = ThreadBlock::of(kernel, tuning, shapes.output.shape.planar().planes());
     let order = Instructions::new(kernel, block.rows, block.cols).order();
-    // Room for every column tap, looped or not.
+    // Space for the taps of every column, looped or not.
     let column_taps: usize = kernel
         .leaves
         .iter()
@@ -319,7 +319,7 @@ impl MapGenerator<'_> {
         let ThreadBlock { bx, by, rows, cols, levels } = self.block;
         let tiles_x = shapes.output.shape.width.div_ceil(self.block.width());
         let tiles_y = shapes.rows.len().div_ceil(self.block.height());
-        // Divisions at the start of every block would cost a light kernel a few percent.
+        // Divisions at the start of every block would cost a small kernel a few percent.
         let planar = shapes.output.shape.planar().planes() == 1 && tiles_y <= MOST_BLOCKS_DOWN;
         let (grid, tile) = if planar {
             let tile = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;".to_owned();
@@ -339,8 +339,8 @@ impl MapGenerator<'_> {
             let deep = shapes.output.shape.planar().planes().div_ceil(levels);
             ([blocks(tiles_x * tiles_y * deep, "a kernel")?, 1], tile)
         };
-        // A warp over 8 x 4 pixels touches fewer lines of a rotated image than one over 32 x 1; it
-        // cannot store vectors.
+        // A warp over 8 x 4 pixels reads fewer cache lines of a rotated image than one over 32 x 1; it cannot store
+        // vectors.
         let samples =
             |l: &Leaf| matches!(l.op, LeafOp::Warp(..) | LeafOp::Flip(..)) && l.at_offset().is_none() && !l.repeats();
         let gathers = self.schedule.groups.is_empty() && self.kernel.leaves.iter().any(samples);

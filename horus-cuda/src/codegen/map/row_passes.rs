@@ -1,4 +1,4 @@
-//! Row passes: chunk by chunk from an input into a stage in shared memory that column filters read.
+//! Row filters: chunk by chunk from an input into a stage in shared memory that column filters read.
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
@@ -12,18 +12,18 @@ use super::super::{border_name, cost, defect};
 use super::MapGenerator;
 use super::chains::{source_aligned, source_name};
 
-/// A row pass that fills a slot.
+/// A row filter that fills a slot.
 #[derive(Clone, Debug)]
 pub(super) struct SlotRowFilter {
     dtype: DType,
     source: FilterSource,
-    /// Borders of the column filters, beyond the rows, and of the row pass, beyond the columns.
+    /// Borders of the column filters, beyond the rows, and of the row filter, beyond the columns.
     borders: [Border; 2],
     slot: StageSlot,
     /// Number and address of the taps.
     width: usize,
     taps: Expr,
-    /// The columns of the loaded part of the input that are not needed, before the others.
+    /// The unused columns at the left of the loaded input.
     off: usize,
 }
 
@@ -33,7 +33,7 @@ impl SlotRowFilter {
         skewed_pitch(self.slot.input.cols, self.dtype)
     }
 
-    /// Returns `true` if one loop can fill the slots of both, with a row pass for each.
+    /// Returns `true` if one loop can fill the slots of both, with a row filter for each.
     fn shares(&self, other: &SlotRowFilter) -> bool {
         matches!(self.source, FilterSource::Input(_))
             && (self.dtype, self.source, self.borders, self.slot.pitch)
@@ -42,8 +42,8 @@ impl SlotRowFilter {
 }
 
 impl MapGenerator<'_> {
-    /// The row pass that a slot needs; `None` if the slot is filled. The caller emits it, after a
-    /// wait for readers of shared memory.
+    /// The row filter for a slot; `None` if the slot is valid. The caller emits it, after a wait for readers of shared
+    /// memory.
     pub(super) fn row_pass(&mut self, slot: usize) -> Result<Option<SlotRowFilter>, DeviceError> {
         if self.shared.holds(slot) {
             return Ok(None);
@@ -82,7 +82,7 @@ impl MapGenerator<'_> {
         self.tuning.span.min(self.block.width())
     }
 
-    /// Fills a slot by its row pass unless it is filled.
+    /// Fills a slot by its row filter unless it is valid.
     pub(super) fn stage(&mut self, slot: usize, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         if self.shared.holds(slot) {
             return Ok(());
@@ -131,8 +131,8 @@ impl MapGenerator<'_> {
         Ok(CppCall::new("hs_stage", template, args).shareable(cost).into())
     }
 
-    /// The row passes of a loop over `k`, by iteration: one at a time, with a single copy of the
-    /// loading code if they are similar.
+    /// The row filters of a loop over `k`, by iteration: one at a time, with a single copy of the loading code if they
+    /// are similar.
     pub(super) fn row_passes(
         &mut self,
         passes: &[Option<&SlotRowFilter>],

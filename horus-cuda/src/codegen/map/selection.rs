@@ -1,4 +1,4 @@
-//! Filters without taps, which select a pixel of their window.
+//! Filters without taps, which select a pixel of their footprint.
 
 use std::fmt::Write as _;
 

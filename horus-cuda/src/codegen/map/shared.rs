@@ -1,15 +1,13 @@
-//! Layout and contents of a block's shared memory while its kernel runs, as the generator tracks
-//! them.
+//! Layout and contents of a block's shared memory while its kernel runs, as the generator tracks them.
 //!
 //! ```text
-//! 0 kept kept + slots end
-//! | taps of | the tile of an input, or |
-//! | columns, | stages in their slots | two chunks of the input of a row pass |
-//! | kept | |
+//! 0                 kept                              kept + slots                      end
+//! | taps of columns | the tile of an input, or                                          |
+//! |                 | stages in their slots           | two chunks of a filter's input  |
 //! ```
 //!
-//! A tile and the stages share the same place, so one displaces the others. Nothing is overwritten
-//! before all threads of the block have read it.
+//! A tile and the stages share the same bytes: one overwrites the other, after all threads of the block have read it.
+//! Invariants: `docs/design/kernel.md`, section 4.
 
 use horus_core::ir::kernel::FilterSource;
 use horus_core::shape::Border;
@@ -17,7 +15,7 @@ use horus_core::shape::Border;
 use super::super::cpp::Stmt;
 use super::super::schedule::{InputTile, REGION, StageSlot};
 
-/// The contents of shared memory at this place of the body.
+/// The contents of shared memory at this point of the body.
 #[derive(Debug)]
 pub(super) struct SharedMemory {
     /// Bytes reserved at the beginning for taps of column filters.
@@ -26,7 +24,7 @@ pub(super) struct SharedMemory {
     bytes: usize,
     /// The loaded tile.
     tile: Option<(FilterSource, Border, InputTile)>,
-    /// For each slot, `true` if it holds its stage.
+    /// For each slot, `true` if it has its stage.
     valid: Vec<bool>,
     /// `true` if threads may still be reading.
     busy: bool,
@@ -59,7 +57,7 @@ impl SharedMemory {
         self.bytes = self.bytes.max(bytes);
     }
 
-    /// Waits for readers.
+    /// Emits a wait for readers, if there may be any.
     pub(super) fn wait_for_readers(&mut self, out: &mut Vec<Stmt>) {
         if self.busy {
             out.push(Stmt::Synchronize);
@@ -72,7 +70,7 @@ impl SharedMemory {
         self.busy = true;
     }
 
-    /// Returns `true` if this tile must be loaded; from then on the memory holds the tile only.
+    /// Returns `true` if this tile must be loaded; from then on the memory has the tile only.
     pub(super) fn takes_tile(
         &mut self,
         source: FilterSource,
@@ -97,7 +95,7 @@ impl SharedMemory {
         self.wait_for_readers(out);
     }
 
-    /// Returns `true` if a slot holds its stage.
+    /// Returns `true` if a slot has its stage.
     pub(super) fn holds(&self, slot: usize) -> bool {
         self.valid[slot]
     }

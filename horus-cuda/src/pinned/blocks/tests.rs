@@ -1,4 +1,4 @@
-//! Blocks of counted memory.
+//! Tests of pinned blocks, over counted memory.
 
 use std::sync::atomic::AtomicUsize;
 

@@ -5,7 +5,7 @@ use super::SYMBOLS;
 /// Maximum bits of a code: four of them, after less than a byte, fit 64 bits.
 pub(super) const LIMIT: usize = 14;
 
-/// A code, its first bit lowest.
+/// A Huffman code, its first bit lowest.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Code {
     pub(super) code: u16,
@@ -33,7 +33,7 @@ impl DeflateCodes {
         DeflateCodes { literals }
     }
 
-    /// The head of the block: lengths of codes, in fixed codes of their own.
+    /// Writes the head of the block: lengths of codes, encoded in fixed codes.
     pub(super) fn describe(&self, to: &mut DeflateBitWriter<'_>) {
         // In the order of the format; all but the last four, 16 and 17 have 4 bits.
         const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
@@ -52,7 +52,7 @@ impl DeflateCodes {
         to.put_bits(1, 5); // two distances
         to.put_bits(ORDER.len() as u64 - 4, 4);
         ORDER.iter().for_each(|symbol| to.put_bits(u64::from(BITS[*symbol]), 3));
-        // Only the first distance is used; not every decoder accepts a set of one code.
+        // Only the first distance is used, but not every decoder accepts a set of one code.
         let lengths: Vec<u16> = self.literals.iter().map(|c| c.bits).chain([1, 1]).collect();
         for same in lengths.chunk_by(|a, b| a == b) {
             let (length, mut left) = (usize::from(same[0]), same.len());
@@ -80,8 +80,7 @@ impl DeflateCodes {
     }
 }
 
-/// Lengths of a Huffman code, at most [`LIMIT`], and positive for symbols that occur. At least two
-/// symbols occur.
+/// Lengths of a Huffman code, at most [`LIMIT`], positive for symbols that occur. At least two symbols occur.
 fn code_lengths(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
     // By falling counts, so that the number of codes of each length determines the rest.
     let mut used: Vec<(u32, u16)> = (0..).zip(counts).filter(|(_, n)| **n > 0).map(|(s, n)| (*n, s)).collect();
@@ -111,8 +110,8 @@ fn code_lengths(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
             of_length[depths[node].min(LIMIT)] += 1;
         }
     }
-    // Truncated codes take space from others: a shorter one grows by a bit and frees half of its
-    // space for one of them.
+    // Truncated codes take space from others: a shorter code grows by a bit and frees half of its space for one of
+    // them.
     let mut room: u32 = (1..=LIMIT).map(|l| of_length[l] << (LIMIT - l)).sum();
     while room > 1 << LIMIT {
         let Some(shorter) = (1..LIMIT).rev().find(|l| of_length[*l] > 0) else { break };
@@ -141,7 +140,7 @@ impl<'a> DeflateBitWriter<'a> {
         DeflateBitWriter { pending: 0, count: 0, at: 0, to }
     }
 
-    /// Writes whole bytes; less than one stays.
+    /// Writes whole bytes; less than one byte stays.
     #[inline(always)]
     fn flush(&mut self) {
         self.to[self.at..self.at + 8].copy_from_slice(&self.pending.to_le_bytes());
@@ -150,7 +149,7 @@ impl<'a> DeflateBitWriter<'a> {
         self.count &= 7;
     }
 
-    /// At most 56 bits.
+    /// Appends at most 56 bits.
     #[inline(always)]
     pub(super) fn put_bits(&mut self, bits: u64, count: u32) {
         self.pending |= bits << self.count;

@@ -171,6 +171,6 @@ fn pixels_have_a_size_and_indices_their_colours() {
     let seen = decoded(&bytes).to_rgb8().into_raw();
     let of = |index: usize| &colours[3 * index..][..3];
     assert_eq!(seen, [of(0), of(9), of(255), of(3)].concat());
-    // A pixel of three kilometres has none per metre.
+    // A pixel of three kilometres gives 0 pixels per metre.
     assert_eq!(PngMetadata { pixel: Some([3e9, 1.0]), ..PngMetadata::default() }.density(), None);
 }

@@ -17,8 +17,8 @@ use report::Report;
 
 /// Divides a masked grid (sea and land) into blocks, omits land blocks, distributes the others over
 /// clusters, nodes and devices, and prints the number of halo points that cross between these in a
-/// step: Cartesian, raked, along space-filling curves, by zigzag lines as in B. van Werkhoven's
-/// thesis (section 4.1), and hierarchical
+/// time step. Partitions are Cartesian, raked, along space-filling curves, by zigzag lines as in B.
+/// van Werkhoven's thesis (section 4.1), and hierarchical
 #[derive(Parser, Debug)]
 #[command(name = "horus-partition", version, allow_negative_numbers = true)]
 struct PartitionArgs {
@@ -33,7 +33,7 @@ struct PartitionArgs {
     #[arg(long, value_name = "WxH[:SEED]", value_parser = parse_planet)]
     synthetic: Option<SyntheticMask>,
 
-    /// Number of parts into which each level divides those of the level above: clusters : nodes :
+    /// Number of parts into which each level divides a part of the level above: clusters : nodes :
     /// devices
     #[arg(long, value_name = "A:B:C", value_parser = parse_levels)]
     levels: Levels,
@@ -50,7 +50,7 @@ struct PartitionArgs {
     #[arg(long)]
     periodic: bool,
 
-    /// The row beyond the north is that row itself, reversed: a tripolar grid
+    /// The row beyond the northern row is the northern row, reversed: a tripolar grid
     #[arg(long)]
     tripole: bool,
 
@@ -159,7 +159,8 @@ fn run(args: &PartitionArgs) -> Result<(), PartitionError> {
 }
 
 fn main() -> ExitCode {
-    env_logger::init_from_env(env_logger::Env::default().default_filter_or("warn"));
+    let level = env_logger::Env::default().default_filter_or("warn");
+    env_logger::Builder::from_env(level).format_target(false).init();
     match run(&PartitionArgs::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

@@ -1,4 +1,4 @@
-//! Masks from pictures, partitions to pictures.
+//! Reads masks from pictures and writes partitions to pictures.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use horus_partition::{Blocks, Levels, Mask, paint};
 
 use crate::PartitionError;
 
-/// A session of this process alone, as pictures are only read and written.
+/// A session of this process alone, because pictures are only read and written.
 fn session() -> Result<Session> {
     Session::builder().device("cpu").communicator(Arc::new(SingleRankComm)).build()
 }
@@ -23,14 +23,14 @@ pub(crate) fn read(path: &Path) -> Result<Mask, PartitionError> {
         let cause = format!("a volume of {} levels is no mask", shape.depth);
         return Err(Error::File { action: "read", path: path.to_owned(), cause }.into());
     }
-    // Every type is exact in f64; opacity, the last of two or four channels, is ignored.
+    // Every type is exact in f64. Opacity, the last of two or four channels, is ignored.
     let pixels = picture.convert::<f64>().to_vec()?;
     let opacity = usize::from([2, 4].contains(&shape.channels));
     let sea = |pixel: &[f64]| pixel[..shape.channels - opacity].iter().any(|value| *value != 0.0 && !value.is_nan());
     Ok(Mask::new(shape.width, shape.height, pixels.chunks(shape.channels).map(sea).collect())?)
 }
 
-/// Writes a partition: npy holds the part of each block, anything else is a picture.
+/// Writes a partition: npy files hold the part of each block, other files are pictures.
 pub(crate) fn write(
     path: &Path,
     mask: &Mask,

@@ -14,8 +14,8 @@ pub(crate) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Reduction of the volume at the highest level by the hierarchical partition against another,
-    /// in percent; `None` if there is none.
+    /// Reduction of the volume at the highest level by the hierarchical partition, relative to
+    /// another, in percent; `None` if there is no volume to reduce.
     fn saved(&self, against: Scheme) -> Option<f64> {
         let volume = |scheme| self.found.iter().find(|(s, _)| *s == scheme).map(|(_, levels)| levels[0].volume as f64);
         let (ours, theirs) = (volume(Scheme::Hierarchical)?, volume(against)?);

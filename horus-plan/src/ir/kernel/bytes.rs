@@ -1,10 +1,10 @@
-//! Linear filters of bytes by whole taps.
+//! Linear filters of bytes with integer taps.
 
 use super::{FilterSource, Instr, InstrOp, Leaf, LeafOp, MapKernel, Val};
 use horus_base::dtype::DType;
 
 impl MapKernel {
-    /// The input that a leaf filters, and its type, if it filters bytes in `f32`, whose every sum is
+    /// The input that a leaf filters, and its type, if it filters bytes in `f32` and all its sums are
     /// [exact](crate::ops::neighbourhood::Filter::is_exact_for).
     pub fn bytes(&self, leaf: &Leaf) -> Option<(usize, DType)> {
         let LeafOp::Correlate(FilterSource::Chain(c), filter, border) = &leaf.op else { return None };

@@ -1,4 +1,4 @@
-//! Chains: expressions read by filters and shifts of the same kernel, never stored whole.
+//! Chains: expressions that filters and shifts of the same kernel read; never stored whole.
 
 use super::work::of_instruction;
 use super::{FilterSource, Leaf, LeafOp, MapKernel};
@@ -8,30 +8,28 @@ use horus_base::shape::Border;
 
 /// Maximum nesting depth of chains.
 const DEPTH: usize = 3;
-/// Maximum number of pixels that one evaluation of a chain reads directly from images: each is code
-/// of the kernel.
+/// Maximum number of pixels that one evaluation of a chain reads directly from images: each read is code of
+/// the kernel.
 const READS: usize = 49;
-/// Maximum reach of a chain in any direction. It keeps the long row passes of detectors in kernels
-/// of their own: otherwise absorption would depend on the image size, and precompiled kernels serve
-/// all sizes.
+/// Maximum reach of a chain in any direction. It leaves the long row filters of detectors in kernels of their
+/// own: otherwise absorption would depend on the image size, while precompiled kernels serve all sizes.
 const FURTHEST: usize = 8;
 
-/// Cost of a read from a GPU's nearest cache, in multiply-adds: an estimate from the rates of both
-/// on an H100.
+/// Cost of a read from a GPU's nearest cache, in multiply-adds: an estimate from the rates of both on an
+/// H100.
 const READ: f64 = 4.0;
 /// Additional cost of evaluating a chain for a pixel of a tile and reading it back: an estimate.
 const IN_TILE: f64 = 8.0;
-/// Pixels of a tile including its surroundings, per pixel of the tile itself, for small filters: an
-/// estimate.
+/// Pixels of a tile with its surroundings, per pixel of the tile itself, for small filters: an estimate.
 const AROUND: f64 = 1.3;
 
 impl MapKernel {
-    /// The reason why a chain of this kernel, or of its chains, cannot be evaluated at its reads;
-    /// `None` if all can.
+    /// The reason why a chain of this kernel, or of its chains, cannot be evaluated where it is read; `None`
+    /// if all can.
     ///
-    /// Chains of pixel operations alone always can. Other chains may have linear filters, row
-    /// passes and shifts, over inputs or over chains of their own, and broadcast rows, columns and
-    /// pixels. They must be in floating point and read few pixels per evaluation.
+    /// Chains of pixel operations alone always can. Other chains may have linear filters, row filters and
+    /// shifts (over inputs or over their own chains) and broadcast rows, columns and pixels. They must be in
+    /// floating point and read few pixels per evaluation.
     pub fn chain_fault(&self) -> Option<&'static str> {
         let shifts = |m: &MapKernel| m.leaves.iter().any(|l| matches!(l.op, LeafOp::Shift(..)) && !l.dtype.is_float());
         if shifts(self) {
@@ -65,13 +63,13 @@ impl MapKernel {
         .or_else(|| self.chains.iter().find_map(|c| c.fault_within(depth - 1)))
     }
 
-    /// Image pixels read per output pixel without storage of intermediates: 45 for a filter of 5
-    /// taps over a filter of 9.
+    /// Image pixels read per output pixel if no intermediate values are stored: 45 for a filter of 5 taps
+    /// over a filter of 9.
     pub fn reads_per_pixel(&self) -> usize {
         self.leaves.iter().map(|l| self.taps(l).saturating_mul(self.evaluated(l, &MapKernel::reads_per_pixel, 1))).sum()
     }
 
-    /// Number of reads of an input or a chain by a leaf, directly or through a row pass.
+    /// Number of reads of an input or a chain by a leaf, directly or through a row filter.
     fn taps(&self, leaf: &Leaf) -> usize {
         match &leaf.op {
             LeafOp::Correlate(FilterSource::Stage(s), f, _) => f.taps().len() * self.stages[*s].filter.taps().len(),
@@ -80,7 +78,7 @@ impl MapKernel {
         }
     }
 
-    /// The value of `of` for the chain that a leaf reads; `itself` for a leaf that reads an input.
+    /// Applies `of` to the chain that a leaf reads; returns `itself` for a leaf that reads an input.
     fn evaluated<T>(&self, leaf: &Leaf, of: &dyn Fn(&MapKernel) -> T, itself: T) -> T {
         match self.image(leaf) {
             FilterSource::Chain(c) => of(&self.chains[c]),
@@ -88,21 +86,21 @@ impl MapKernel {
         }
     }
 
-    /// Cost in multiply-adds of evaluating a chain for one pixel without storage of intermediates.
+    /// Cost in multiply-adds of evaluating a chain for one pixel if no intermediate values are stored.
     fn evaluation(&self) -> f64 {
         let leaves =
             self.leaves.iter().map(|l| self.taps(l) as f64 * (1.0 + self.evaluated(l, &MapKernel::evaluation, READ)));
         leaves.sum::<f64>() + self.code.iter().map(|i| of_instruction(i.op)).sum::<f64>()
     }
 
-    /// Cost per pixel of chains that read around their pixels, with images read directly.
+    /// Cost per pixel of chains that read around their pixels, if images are read directly.
     pub(super) fn straight(&self) -> f64 {
         let around = self.chains.iter().enumerate().filter(|(_, chain)| !chain.is_pointwise());
         around.map(|(c, chain)| self.evaluations(c) as f64 * AROUND * (IN_TILE + chain.evaluation())).sum()
     }
 
-    /// Returns `true` if a chain of this kernel, or of its chains, has a filter. On a GPU what they would spare is
-    /// less than what it takes to compute them again (`docs/performance/model.md`): only CPUs compute them.
+    /// Returns `true` if a chain of this kernel, or of its chains, has a filter. Only CPUs compute such
+    /// chains: on a GPU, computing filters again costs more than it saves (`docs/performance/model.md`).
     pub fn chains_filters(&self) -> bool {
         let filter = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..));
         self.chains.iter().any(|chain| chain.leaves.iter().any(filter) || chain.chains_filters())
@@ -156,7 +154,7 @@ mod tests {
                                     let Some(row) = inner.map(of_chain as isize + dz as isize, h) else { continue };
                                     let row = row as isize;
                                     assert!(got.contains(row), "{inner} {outer} {rows} of {h}: {row} not in {got}");
-                                    // Held in place or, with periodic borders, as a copy.
+                                    // The row is in place or, with periodic borders, a copy.
                                     let copies = (-9..=9).map(|k| row + k * h as isize);
                                     let mut held = copies.filter(|y| around.contains(*y) && (wrap || *y == row));
                                     assert!(

@@ -1,8 +1,7 @@
-//! Distribution of kernels over ranks: the rows that each rank computes, and the combination of the
-//! ranks' results.
+//! Distribution of kernels over ranks: the rows that each rank computes, and the combination of the ranks'
+//! results.
 //!
-//! Planner, movement, executor, devices and the plan verifier all query this module, so that each
-//! kernel states it once.
+//! Planner, movement, executor, devices and verifier all query this module, so that each fact is stated once.
 
 use super::{AllReduce, Distribution, Kernel};
 use horus_base::shape::Shape;
@@ -16,8 +15,7 @@ impl Kernel {
         }
     }
 
-    /// Combination of the ranks' results; `None` for a kernel whose launches yield the result
-    /// itself.
+    /// The combination of the ranks' results; `None` if launches yield the result itself.
     pub fn all_reduce(&self) -> Option<AllReduce> {
         match self.distribution() {
             Distribution::Partial(how) => Some(how),
@@ -25,13 +23,13 @@ impl Kernel {
         }
     }
 
-    /// Returns `true` if a launch is given rows of the first input, not of the output.
+    /// Returns `true` if a launch is given rows of the first input instead of the output.
     pub fn goes_over_input(&self) -> bool {
         self.all_reduce().is_some()
     }
 
-    /// Returns `true` if every rank holds the whole output of shape `output` after a launch. If all
-    /// inputs are `replicated`, every rank computes a single pixel itself: cheaper than a message.
+    /// Returns `true` if every rank has the whole output (of shape `output`) after a launch. If all inputs
+    /// are `replicated`, every rank computes a single pixel itself, which is cheaper than a message.
     pub fn is_on_every_rank(&self, output: Shape, replicated: impl FnOnce() -> bool) -> bool {
         match self.distribution() {
             Distribution::Whole | Distribution::Partial(_) => true,
@@ -39,8 +37,8 @@ impl Kernel {
         }
     }
 
-    /// Returns `true` if a launch accumulates into a cleared output, so that ranks without rows
-    /// launch it too.
+    /// Returns `true` if a launch accumulates into a cleared output, so that ranks without rows also launch
+    /// it.
     pub fn launches_without_rows(&self) -> bool {
         self.all_reduce().is_some()
     }

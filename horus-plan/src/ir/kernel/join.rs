@@ -1,9 +1,9 @@
-//! Several kernels joined into one with a result for each: common reads, filters and computations
-//! are done once.
+//! Several kernels joined into one with a result for each. Common reads, filters and computations are done
+//! once.
 
 use super::{FilterSource, Instr, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 
-/// Position of an item in a list; a new item is appended.
+/// The index of an item in a list, to which a new item is appended.
 fn place<T: PartialEq>(all: &mut Vec<T>, item: T) -> usize {
     all.iter().position(|known| *known == item).unwrap_or_else(|| {
         all.push(item);
@@ -22,7 +22,7 @@ pub struct JoinPart<'a, I> {
     pub inputs: &'a [I],
 }
 
-/// Replacement of an input of a part in the joined kernel.
+/// The replacement for an input of a part in the joined kernel.
 #[derive(Clone, Copy, Debug)]
 enum JoinedInput {
     /// The input of this index.
@@ -44,11 +44,11 @@ impl Leaf {
 }
 
 impl MapKernel {
-    /// One kernel with the results of those of `parts` that are `stored`, in their order, and its
-    /// inputs. A part may read an earlier part's result pixel by pixel: the value replaces the
-    /// image. `None` if it reads more than the pixel, or nothing is stored.
+    /// Joins `parts` into one kernel with the results of the parts that are `stored`, in their order;
+    /// also returns its inputs. A part may read the result of an earlier part pixel by pixel: the
+    /// value replaces the image. `None` if it reads more than the pixel, or no part is stored.
     ///
-    /// Equal chains, row passes, leaves and instructions (constants by their bits) are merged.
+    /// Equal chains, row filters, leaves and instructions (constants by their bits) are merged.
     /// Every value is computed as before, from the same values, so the bits of the results are
     /// unchanged.
     ///
@@ -79,7 +79,7 @@ impl MapKernel {
     /// assert_eq!(inputs, ["a", "b"]);
     /// assert_eq!((both.leaves.len(), both.code.len()), (2, 2));
     /// assert_eq!(both.code[1].args, [Val::Leaf(1), Val::Instr(0)]);
-    /// assert_eq!((both.result, both.more), (Some(Val::Instr(0)), vec![Val::Instr(1)]));
+    /// assert_eq!((both.result, both.additional_results), (Some(Val::Instr(0)), vec![Val::Instr(1)]));
     /// ```
     pub fn join<I: Copy + PartialEq>(
         parts: &[JoinPart<'_, I>],
@@ -105,13 +105,13 @@ impl MapKernel {
         Some((whole, inputs))
     }
 
-    /// Sets the number of inputs, also of chains.
+    /// Sets the number of inputs, including in chains.
     fn set_inputs(&mut self, count: usize) {
         self.inputs = count;
         self.chains.iter_mut().for_each(|c| c.set_inputs(count));
     }
 
-    /// The same chain with its inputs, and those of its own chains, renumbered by `at`.
+    /// The same chain with its inputs (and those of its own chains) renumbered by `at`.
     fn moved(&self, at: &impl Fn(usize) -> Option<usize>) -> Option<MapKernel> {
         let mut chain = self.clone();
         chain.inputs = 0;

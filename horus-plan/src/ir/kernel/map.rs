@@ -1,4 +1,4 @@
-//! Per-pixel expressions: the contents of [`Kernel::Map`](super::Kernel::Map).
+//! Expressions per pixel: the contents of [`Kernel::Map`](super::Kernel::Map).
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ pub enum Val {
     Instr(usize),
     /// A constant.
     Const(Scalar),
-    /// The coordinate of the pixel along an axis of the image, in this type; in a copy beyond the
-    /// image, the coordinate of the original.
+    /// The coordinate of the pixel along an axis of the image, in this type. For a copy beyond the image, the
+    /// coordinate of the original.
     Index(Axis, DType),
 }
 
@@ -46,51 +46,50 @@ pub struct Instr {
     pub args: Vec<Val>,
 }
 
-/// Source of a filter's reads.
+/// The source that a filter reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FilterSource {
     /// The kernel's input of this index.
     Input(usize),
     /// The result of a chain of the same kernel.
     Chain(usize),
-    /// The result of a row pass of the same kernel.
+    /// The result of a row filter of the same kernel.
     Stage(usize),
 }
 
-/// A row filter whose result is read only by column filters of the same kernel, and so never stored
-/// whole.
+/// A row filter whose result only column filters of the same kernel read, so that it is never stored whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RowFilterStage {
-    /// Source: an input or a chain.
+    /// The source: an input or a chain.
     pub source: FilterSource,
     /// A dense filter of one row.
     pub filter: Filter,
-    /// Border mode of this pass.
+    /// Border mode of this filter.
     pub border: Border,
 }
 
-/// Read operation of a leaf.
+/// The read operation of a leaf.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LeafOp {
     /// The pixel itself.
     Load(usize),
-    /// The pixel at the same position in another plane of an input, or a constant beyond its
-    /// planes. Of an input whose pixels have several samples, planes are those of the same image
-    /// with a plane for each channel: see [`MapKernel::reads_samples`].
+    /// The pixel at the same position in another plane of an input, or a constant beyond its planes. For an
+    /// input whose pixels have several samples, planes are counted as if each channel had a plane: see
+    /// [`MapKernel::reads_samples`].
     LoadPlane(usize, PlaneMap),
-    /// Response of a linear filter. Over a [`FilterSource::Stage`] it is a dense filter of one column.
+    /// The response of a linear filter. Over a [`FilterSource::Stage`] it is a dense filter of one column.
     Correlate(FilterSource, Filter, Border),
-    /// The pixel at an offset of rows down and columns right.
+    /// The pixel at an offset (rows down, columns right).
     Shift(FilterSource, [isize; 2], Border),
     /// A generalized convolution or a median.
     OrderFilter(usize, OrderFilter, Border),
-    /// Sample of an affine map.
+    /// A sample of an affine map.
     Warp(usize, Affine, Interpolation, WarpEdge),
-    /// Pixel of the mirror image.
+    /// The pixel of the mirror image.
     Flip(usize, Flip),
 }
 
-/// Kinds of reads beyond the pixel; filters of one kind are computed together.
+/// Kinds of reads beyond the pixel itself. Filters of one kind are computed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterKind {
     /// Linear filters and shifts.
@@ -101,8 +100,8 @@ pub enum FilterKind {
     Geometric,
 }
 
-/// A leaf: its read operation and its type, which is that of the input it reads; linear samples may be of a
-/// wider type: see [`Leaf::reads_type`].
+/// A leaf: its read operation and its type. The type is that of the input, except for linear samples, whose
+/// type may be wider: see [`Leaf::reads_type`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
     /// Read operation.
@@ -111,17 +110,16 @@ pub struct Leaf {
     pub dtype: DType,
 }
 
-/// A per-pixel expression. Instructions are in topological order.
+/// An expression per pixel. Instructions are in topological order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct MapKernel {
     /// Number of inputs.
     pub inputs: usize,
-    /// Expressions read by filters and shifts, evaluated around the computed pixels and never
-    /// stored whole. They share the kernel's inputs. Each result is an image of its own: its
-    /// reader's border mode applies beyond its edges. [`MapKernel::chain_fault`] gives the limits
-    /// of chains.
+    /// Expressions that filters and shifts read, evaluated around the computed pixels and never stored whole.
+    /// They share the kernel's inputs. Each result is an image of its own: the border mode of its reader
+    /// applies beyond its edges. [`MapKernel::chain_fault`] gives the limits of chains.
     pub chains: Vec<MapKernel>,
-    /// Row passes that leaves read.
+    /// Row filters that leaves read.
     pub stages: Vec<RowFilterStage>,
     /// Reads of inputs.
     pub leaves: Vec<Leaf>,
@@ -129,17 +127,17 @@ pub struct MapKernel {
     pub code: Vec<Instr>,
     /// The stored value; `None` only in an unfinished kernel.
     pub result: Option<Val>,
-    /// Further stored values, each in an image of its own of the same extent: only in a
-    /// [`join`](MapKernel::join) of several kernels.
+    /// Further stored values, each in an image of its own of the same shape. Only a [`join`](MapKernel::join)
+    /// of several kernels has them.
     pub additional_results: Vec<Val>,
-    /// The stored values are the samples of the pixels of one image, in this order, instead of
-    /// images of their own: only of kernels that [may read samples](MapKernel::reads_samples), which
-    /// are computed as for an image of one sample.
+    /// Set if the stored values are the samples of the pixels of one image, in this order, instead of images
+    /// of their own. Only for kernels that [may read samples](MapKernel::reads_samples), which are computed
+    /// as for an image of one sample.
     pub woven: bool,
 }
 
 impl Leaf {
-    /// Source of the leaf.
+    /// The source of the leaf.
     pub fn source(&self) -> FilterSource {
         match self.op {
             LeafOp::Load(i)
@@ -151,15 +149,15 @@ impl Leaf {
         }
     }
 
-    /// Returns `true` if the leaf can read an image of this type: its own or, for a float between
-    /// pixels, integers that it holds exactly. They are converted before anything else.
+    /// Returns `true` if the leaf can read an image of this type: its own type or, for a leaf that
+    /// interpolates in floats, integers that floats represent exactly. These are converted first.
     pub fn reads_type(&self, of: DType) -> bool {
         let narrow = of.is_narrow() && of != DType::I8 && self.dtype.is_float();
         of == self.dtype || (narrow && matches!(self.op, LeafOp::Warp(_, _, Interpolation::Bilinear, _)))
     }
 
-    /// The source, the offset (rows down, columns right) and the border mode of a leaf that is a
-    /// pixel at a fixed offset.
+    /// The source, the offset (rows down, columns right) and the border mode of a leaf that reads a pixel at
+    /// a fixed offset.
     pub fn at_offset(&self) -> Option<(FilterSource, [isize; 2], Border)> {
         match self.op {
             LeafOp::Shift(source, by, border) => Some((source, by, border)),
@@ -170,14 +168,14 @@ impl Leaf {
         }
     }
 
-    /// Returns `true` if the leaf broadcasts a row, a column or a pixel, so that its input is small
-    /// relative to the output.
+    /// Returns `true` if the leaf broadcasts a row, a column or a pixel, so that its input is small relative
+    /// to the output.
     pub fn repeats(&self) -> bool {
         matches!(&self.op, LeafOp::Warp(_, map, Interpolation::Nearest, _) if map.repeats())
     }
 
     /// The kind of the leaf's filter; `None` for a leaf that reads the pixel itself or
-    /// [repeats](Leaf::repeats) a few.
+    /// [broadcasts](Leaf::repeats) a few pixels.
     pub fn filter_kind(&self) -> Option<FilterKind> {
         match &self.op {
             LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
@@ -188,7 +186,7 @@ impl Leaf {
         }
     }
 
-    /// Renumbers the kernel input of the leaf (stages and chains are unchanged).
+    /// Renumbers the kernel input of the leaf; stages and chains are unchanged.
     pub fn map_input(&mut self, f: impl Fn(usize) -> usize) {
         match &mut self.op {
             LeafOp::Load(i)
@@ -252,20 +250,20 @@ impl MapKernel {
         values.into_iter().any(|v| matches!(v, Val::Index(..))) || self.chains.iter().any(MapKernel::has_index)
     }
 
-    /// Number of images that are stored beside the first.
+    /// Number of images stored in addition to the first.
     pub fn further(&self) -> usize {
         if self.woven { 0 } else { self.additional_results.len() }
     }
 
-    /// Returns `true` if its leaves that read [planes](LeafOp::LoadPlane) may read single samples of interleaved pixels:
-    /// the kernel has pixel operations only.
+    /// Returns `true` if leaves that read [planes](LeafOp::LoadPlane) may read single samples of interleaved
+    /// pixels: the kernel has pixel operations only.
     pub fn reads_samples(&self) -> bool {
         self.is_pointwise() && self.chains.is_empty() && self.stages.is_empty() && !self.has_index()
     }
 
-    /// Returns `true` if it is computed of images whose pixels have several samples, of the samples at the same place in other
-    /// pixels: see [`Op::knows_samples`](crate::ir::graph::Op::knows_samples). A [woven](MapKernel::woven) kernel makes such
-    /// an image.
+    /// Returns `true` if the kernel can be computed on pixels of several samples: see
+    /// [`Op::knows_samples`](crate::ir::graph::Op::knows_samples). A [woven](MapKernel::woven) kernel makes
+    /// such an image.
     pub fn knows_samples(&self) -> bool {
         if self.woven {
             return self.reads_samples();
@@ -287,8 +285,8 @@ impl MapKernel {
 }
 
 impl fmt::Display for MapKernel {
-    /// The kernel's operations in evaluation order, repetitions counted: `row 1x19 + 6 correlate
-    /// 19x1 + absdiv ...`.
+    /// Writes the operations in evaluation order, with repetitions counted: `row 1x19 + 6 correlate 19x1 +
+    /// absdiv ...`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let chains = self.chains.iter().map(|c| format!("({c})"));
         let stages = self.stages.iter().map(|s| format!("row {}", s.filter));

@@ -1,29 +1,13 @@
 //! Kernels: the lowered operations that devices execute.
 //!
-//! Almost every kernel is a [`MapKernel`]: an expression evaluated at every pixel of the output.
-//! Its *leaves* read the inputs (the pixel itself, a filter response, a sample of an affine map)
-//! and its *code* combines them with pixel operations. The input of a filter may itself be
-//! computed: by a row pass (a *stage*), by pixel operations (a *chain*), or both. One recorded
-//! operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels into
-//! each other. A device needs to know nothing else of the program.
+//! Almost every kernel is a [`MapKernel`]: an expression evaluated at every pixel of the output. Its *leaves*
+//! read the inputs (the pixel, a filter response, a sample of an affine map); its *code* combines them with
+//! pixel operations. The input of a filter may be computed by a row filter (a *stage*), by other operations (a
+//! *chain*), or both. A recorded operation lowers to a kernel with one leaf or one instruction; fusion
+//! substitutes kernels into each other. Operations that no expression covers are kernels of their own
+//! (`Kernel::Whole`).
 //!
-//! Operations that no per-pixel expression covers are kernels of their own (`Kernel::Whole`):
-//! reductions and histograms, transposition, concatenation of images (`Merge`), tables (`Lookup`:
-//! every rank needs the whole table) and samples at positions given by images (`Remap`: every rank
-//! needs the whole first input; spline coefficients are finite correlations, filters like any
-//! other). Connected components (`Components`) depend on all pixels, so every rank computes all of
-//! them. The root of a component is its first pixel, in whatever order pixels were joined; a GPU
-//! uses several launches of one kernel (`LaunchSequence`). Reconstruction likewise yields one image
-//! whatever the order of steps: a GPU sweeps along all axes in rounds, and after each the host
-//! checks for changes. A row reduction absorbs an expression without other readers
-//! (`Kernel::MapReduce`): `(a * b).sum()` reads two images and stores none.
-//!
-//! Rectangles of an image (`Tiled`) are reduced in an order anchored at their corner, so that ranks
-//! only need their footprint. The pixels of a label depend on data, so no order suits all: sums of
-//! labels (`LabelReduce`) are exact, in 24-bit digits that are summed as integers in any order and
-//! rounded once. A table has the digits that the pixel type can have. Labels of a volume are
-//! reduced over all levels in the same pass; extremes over all levels of each 32 rows, or more if
-//! there are many labels.
+//! Design: `docs/design/fusion.md`.
 
 mod bytes;
 mod chain;
@@ -52,12 +36,12 @@ use horus_base::shape::Shape;
 pub enum Kernel {
     /// An existing value; nothing is launched.
     Source(ValueId),
-    /// A per-pixel expression, applied to each plane.
+    /// An expression per pixel, applied to each plane.
     Map(MapKernel),
-    /// Several steps of a loop: a per-pixel expression applied to its own result.
+    /// Several iterations of a loop: an expression per pixel, applied to its own result.
     Repeat(Repeat),
-    /// A row reduction of an expression that is never stored. Every leaf of the expression reads
-    /// only the pixel itself; the mean for a squared deviation is the input after the expression's.
+    /// A row reduction of an expression that is never stored. Every leaf of the expression reads only the
+    /// pixel itself. The mean for a squared deviation is the input after those of the expression.
     MapReduce(MapKernel, RowReduce),
     /// A whole-image operation.
     Whole(Whole),
@@ -70,7 +54,7 @@ impl<T: Into<Whole>> From<T> for Kernel {
 }
 
 impl Kernel {
-    /// The image that a source is.
+    /// The value of a source.
     pub const fn source_value(&self) -> Option<ValueId> {
         match self {
             Kernel::Source(value) => Some(*value),
@@ -78,7 +62,8 @@ impl Kernel {
         }
     }
 
-    /// Scratch bytes beside inputs and results of this shape, as far as they grow with the image.
+    /// Bytes of temporary memory in addition to inputs and results of this shape, as far as they grow with
+    /// the image.
     pub fn scratch(&self, shape: Shape) -> usize {
         match self {
             Kernel::Whole(operation) => operation.scratch(shape),
@@ -86,7 +71,7 @@ impl Kernel {
         }
     }
 
-    /// Returns `true` if it is computed of images whose pixels have several samples.
+    /// Returns `true` if the kernel can be computed on pixels of several samples.
     pub fn knows_samples(&self) -> bool {
         match self {
             Kernel::Source(_) => true,
@@ -97,7 +82,7 @@ impl Kernel {
         }
     }
 
-    /// The kernel that folds the rows that this one reduced.
+    /// The kernel that folds the row results of this one.
     pub fn fold_of_rows(&self) -> Option<Kernel> {
         match self {
             Kernel::MapReduce(_, how) | Kernel::Whole(Whole::RowReduce(how)) => Some(how.fold().into()),

@@ -1,4 +1,4 @@
-//! Rows and columns that kernels read of their inputs, needed before a launch.
+//! The rows and columns of their inputs that kernels read, known before a launch.
 
 use super::{Access, Distribution, FilterSource, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage};
 use crate::ops::edge::WarpEdge;
@@ -7,11 +7,11 @@ use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
 
 impl Leaf {
-    /// Rows beyond its own that a strip must hold for the leaf, and `true` if the leaf has
+    /// The rows beyond its own that a strip must have for the leaf, and `true` if the leaf has
     /// [`Border::Wrap`]; `None` for a leaf that reads elsewhere.
     ///
-    /// A reflecting border maps rows above the image to rows below its first, so the reach applies
-    /// to both sides.
+    /// A reflecting border maps rows above the image to rows below its first row, so the reach applies to
+    /// both sides.
     pub fn reach(&self, stages: &[RowFilterStage]) -> Option<(Reach, bool)> {
         let Some((reach, border)) = self.around(stages) else {
             let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadPlane(..));
@@ -20,7 +20,7 @@ impl Leaf {
         Some((both_ways(reach, border), border == Border::Wrap))
     }
 
-    /// Reach of a filter and its border; `None` for a leaf that is no filter.
+    /// The reach of a filter, and its border; `None` for a leaf that is no filter.
     fn around(&self, stages: &[RowFilterStage]) -> Option<(Reach, Border)> {
         match &self.op {
             LeafOp::Correlate(FilterSource::Stage(s), f, b) => Some((stages[*s].filter.reach().then(f.reach()), *b)),
@@ -32,7 +32,7 @@ impl Leaf {
     }
 }
 
-/// Reach of a shift.
+/// The reach of a shift.
 fn shifted([y, x]: [isize; 2]) -> Reach {
     let ahead = |d: isize| d.max(0).unsigned_abs();
     Reach { up: ahead(-y), down: ahead(y), left: ahead(-x), right: ahead(x) }
@@ -51,8 +51,7 @@ impl MapKernel {
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let Some((mut reach, mut wrap)) = leaf.reach(&self.stages) else { return Access::Footprint };
             if let FilterSource::Chain(c) = self.image(leaf) {
-                // Rows of the chain that a border takes from elsewhere are surrounded by their own
-                // neighbours.
+                // Rows of the chain that a border takes from elsewhere come with their own neighbours.
                 let Access::Rows { reach: more, wrap: inside } = self.chains[c].access(i) else {
                     return Access::Footprint;
                 };
@@ -89,7 +88,7 @@ impl MapKernel {
                 _ => InputRead::inside(block),
             };
             let window = match self.image(leaf) {
-                // A chain has the extent of the result.
+                // A chain has the shape of the result.
                 FilterSource::Chain(c) => self.chains[c].footprint(i, read.rows(out.height), out, input),
                 _ => read.rows(input.height),
             };
@@ -135,21 +134,22 @@ impl Kernel {
         }
     }
 
-    /// The rows of input `i`, of `height` rows of which memory holds those of `window`, that a launch may
-    /// read. Rows beyond the image are copies, for kernels that read them as such. Other kernels read
-    /// rows of the image alone, by their [footprint](Kernel::footprint): copies in the same memory may
-    /// be out of date.
+    /// The rows of input `i`, of `height` rows of which memory has the rows of `window`, that a launch may
+    /// read. Rows beyond the image are copies, for kernels that read them as copies. Other kernels read only
+    /// rows of the image, by their [footprint](Kernel::footprint): copies in the same memory may be out of
+    /// date.
     pub fn readable(&self, i: usize, window: Window, height: usize) -> Window {
         readable(self.access(i), window, height)
     }
 
-    /// Returns `true` if devices take input `i` as memory from the first row of the image to its last.
+    /// Returns `true` if devices need input `i` in contiguous memory from the first row of the image to the
+    /// last.
     pub fn takes_end_to_end(&self, i: usize) -> bool {
         matches!(self, Kernel::Whole(operation) if operation.requires_contiguous_input(i))
     }
 
-    /// The rows of input `i` (of shape `input`), inside the image, required by output rows `rows`
-    /// (of an output of shape `out`).
+    /// The rows of input `i` (of shape `input`), inside the image, that output rows `rows` require (of an
+    /// output of shape `out`).
     pub fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
         if rows.is_empty() {
             return Window::new(0, 0);
@@ -166,8 +166,8 @@ impl Kernel {
         }
     }
 
-    /// The columns `left..right` of rows `block` of input `i` required by output rows `rows`;
-    /// `None` for all columns. The rows lie in the footprint.
+    /// The columns `left..right` of rows `block` of input `i` that output rows `rows` require; `None` for all
+    /// columns. The rows are in the footprint.
     pub fn columns(&self, i: usize, rows: Window, out: Shape, input: Shape, block: Window) -> Option<(usize, usize)> {
         match self {
             Kernel::Map(m) => map_columns(m, i, rows, out, input, block),
@@ -186,7 +186,7 @@ mod tests {
 
     const BORDERS: [Border; 5] = Border::all(0.0);
 
-    /// Smallest row range that contains all of `read`.
+    /// The smallest row range that contains all of `read`.
     fn hull(read: impl Iterator<Item = usize>) -> Window {
         read.fold(Window::new(0, 0), |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
     }
@@ -207,7 +207,7 @@ mod tests {
                     for start in 0..h.cast_signed() {
                         for end in start + 1..=h.cast_signed() {
                             let got = kernel.footprint(0, Window::new(start, end), shape(h), shape(h));
-                            // Rows between the taps are read too: a filter is fed by whole windows.
+                            // Rows between the taps are also read: a filter is given whole windows.
                             let want = hull((start - up..end + down).filter_map(|y| border.map(y, h)));
                             assert_eq!(got, want, "{border} {up} up, {down} down, rows {start}..{end} of {h}");
                         }
@@ -244,8 +244,8 @@ mod tests {
                                     Kernel::Map(kernel.clone()).footprint(0, Window::new(start, end), shape, shape);
                                 let rows = (start..end).flat_map(|y| (0..shape.width).map(move |x| (y, x)));
                                 let middle = rows.map(|(y, x)| (map.at(y as i64, x as i64).0 >> 32) as isize);
-                                // All rows between the first and the last requested by a pixel: a
-                                // range in the source before its border mode applies.
+                                // All rows between the first and the last that a pixel requests: a range in
+                                // the source before its border mode applies.
                                 let (lo, hi) = middle.fold((isize::MAX, isize::MIN), |(l, h), y| (l.min(y), h.max(y)));
                                 let want = hull((lo - before..=hi + after).filter_map(|y| border.map(y, h)));
                                 let same = got == want || (got.is_empty() && want.is_empty());

@@ -1,42 +1,39 @@
-//! Several steps of a loop in one launch: the contents of
-//! [`Kernel::Repeat`](super::Kernel::Repeat).
+//! Several iterations of a loop in one launch: the contents of [`Kernel::Repeat`](super::Kernel::Repeat).
 
 use super::{Access, FilterSource, Leaf, LeafOp, MapKernel};
 use crate::ops::edge::WarpEdge;
 use crate::ops::neighbourhood::{OrderFilter, Reach};
 use horus_base::shape::{Border, Shape, Window};
 
-/// A per-pixel expression applied to its own result, step by step; intermediate results are never
-/// stored whole.
+/// An expression per pixel that is applied to its own result, iteration by iteration. Intermediate results
+/// are never stored whole.
 ///
-/// Each result is an image of its own, with the step's border mode beyond its edges. So all steps
-/// but the last also compute surrounding rows, as far as the later steps reach, and none beyond the
-/// image.
+/// Each result is an image of its own, with the border mode of the expression beyond its edges. All
+/// iterations but the last therefore also compute surrounding rows, as far as later iterations reach, but
+/// none beyond the image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repeat {
-    /// One step.
+    /// One iteration.
     pub body: MapKernel,
-    /// Index of the input that each step replaces by the previous result. The other inputs are
-    /// constant.
+    /// Index of the input that each iteration replaces by the previous result. The other inputs are constant.
     pub state: usize,
-    /// Number of steps.
+    /// Number of iterations.
     pub iterations: usize,
 }
 
 impl Repeat {
-    /// Maximum number of steps per launch.
+    /// Maximum number of iterations per launch.
     pub const MOST: usize = 64;
-    /// Maximum number of taps of all filters of a step: beyond, a step is not bound by memory.
+    /// Maximum number of taps of all filters of an iteration: with more, memory is not the bottleneck.
     pub const TAPS: usize = 64;
-    /// Maximum reach of all steps of a launch together, in each direction: the margin of device
-    /// tiles.
+    /// Maximum reach of all iterations of a launch together, in each direction: the margin of device tiles.
     pub const FURTHEST: usize = 16;
 
-    /// The reason why the steps cannot be made in one launch; `None` if they can. The state must
-    /// have the type of a step's result and the extent of the result.
+    /// The reason why one launch cannot compute the iterations; `None` if it can. The state must have the
+    /// type and the shape of the result.
     ///
-    /// Filters must read the state with a single non-periodic border. The other images are read
-    /// pixel by pixel or broadcast.
+    /// Filters must read the state with a single non-periodic border. Other images must be read pixel by
+    /// pixel or broadcast.
     pub fn fault(&self) -> Option<&'static str> {
         let Repeat { body, state, iterations: steps } = self;
         let state = FilterSource::Input(*state);
@@ -76,7 +73,7 @@ impl Repeat {
             .next()
     }
 
-    /// Reach of one step in the state. A reflecting border makes it symmetric.
+    /// Reach of one iteration in the state. A reflecting border makes it symmetric.
     pub fn reach(&self) -> Reach {
         let of_state = self.body.leaves.iter().filter(|l| l.source() == FilterSource::Input(self.state));
         let all = of_state.filter_map(|l| l.reach(&[])).fold(Reach::NONE, |all, (reach, _)| all.max(reach));
@@ -87,13 +84,13 @@ impl Repeat {
         Reach { left: across, right: across, ..all }
     }
 
-    /// Maximum reach of all steps together in any direction.
+    /// Maximum reach of all iterations together, in any direction.
     fn furthest(&self) -> usize {
         let Reach { up, down, left, right } = self.reach();
         up.max(down).max(left).max(right).saturating_mul(self.iterations)
     }
 
-    /// Taps of all filters of a step.
+    /// Taps of all filters of an iteration.
     fn taps(&self) -> usize {
         let taps = |l: &Leaf| match &l.op {
             LeafOp::Correlate(_, f, _) => f.taps().len(),
@@ -103,8 +100,8 @@ impl Repeat {
         self.body.leaves.iter().map(taps).sum()
     }
 
-    /// Access to input `i`: the state with the reach of all steps, the others around the rows that
-    /// the first step computes.
+    /// Access to input `i`: to the state with the reach of all iterations, to others around the rows that the
+    /// first iteration computes.
     pub(super) fn access(&self, i: usize) -> Access {
         let around = |steps: usize| {
             let Reach { up, down, left, right } = self.reach();
@@ -120,7 +117,7 @@ impl Repeat {
         }
     }
 
-    /// The rows of an image of shape `out` that each step computes for the last to compute `rows`.
+    /// The rows of an image of shape `out` that each iteration computes, so that the last can compute `rows`.
     pub fn windows(&self, rows: Window, out: Shape) -> Vec<Window> {
         let mut windows = vec![rows.clipped(out.height)];
         for _ in 1..self.iterations {
@@ -131,7 +128,7 @@ impl Repeat {
         windows
     }
 
-    /// The state rows that a step reads.
+    /// The rows of the state that an iteration reads.
     fn before(&self, rows: Window, out: Shape) -> Window {
         self.body.footprint(self.state, rows, out, out).union(rows)
     }
@@ -144,7 +141,7 @@ impl Repeat {
         self.body.footprint(i, first, out, input)
     }
 
-    /// Pixels per column that all steps compute for `rows`.
+    /// Pixels per column that all iterations compute for `rows`.
     pub(super) fn rows_computed(&self, rows: Window, out: Shape) -> usize {
         self.windows(rows, out).iter().map(|w| w.len()).sum()
     }

@@ -1,5 +1,4 @@
-//! Work of a launch: bytes, multiply-adds and pixels, from which a machine profile predicts its
-//! time.
+//! The work of a launch: bytes, multiply-adds and pixels, from which a machine profile predicts its time.
 
 use super::{Family, FilterKind, FilterSource, ImageExtent, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat};
 use crate::ops::geometric::Interpolation;
@@ -18,32 +17,29 @@ pub struct KernelWork {
     pub read: usize,
     /// Bytes of the result.
     pub written: usize,
-    /// Multiply-adds, other arithmetic converted to them.
+    /// Multiply-adds, with other arithmetic converted to multiply-adds.
     pub multiply_adds: f64,
-    /// Those of `multiply_adds` with which the steps of a loop read their neighbours, if there are
-    /// several steps.
+    /// The part of `multiply_adds` with which several iterations of a loop read their neighbours.
     pub taps: f64,
-    /// Those of `multiply_adds` in row passes: in tiled work they are repeated for the rows around
-    /// each tile.
+    /// The part of `multiply_adds` in row filters. In tiled work it is repeated for the rows around each tile.
     pub staged: f64,
-    /// Rows above and below the computed ones that filters read, together.
+    /// Total rows above and below the computed ones that filters read.
     pub reach: usize,
-    /// Number of evaluations of pixel operations around the computed pixels for filters (one for
-    /// each row pass over them); 0 if there are none. In tiled work, they are repeated for the rows
-    /// around each tile.
+    /// Number of evaluations of pixel operations around the computed pixels for filters (one for each row
+    /// pass over them); 0 if there are none. In tiled work they are repeated for the rows around each tile.
     pub evaluations: usize,
-    /// Cost in multiply-adds of chains that read around their pixels if each evaluation reads
-    /// images directly, as on a GPU. A CPU computes each row of them once.
+    /// Cost in multiply-adds of chains that read around their pixels if each evaluation reads images
+    /// directly, as on a GPU. A CPU computes each of their rows once.
     pub straight: f64,
     /// Pixels computed, of all planes (for reductions and histograms: pixels read).
     pub pixels: usize,
-    /// Consecutive steps of a loop, each within tiles of the device.
+    /// Number of consecutive iterations of a loop, each within tiles of the device.
     pub iterations: usize,
     /// Kernel family.
     pub family: Family,
-    /// Those of `multiply_adds` that a processor spares, which slides extremes along lines.
+    /// The part of `multiply_adds` that a CPU saves because it slides extremes along lines.
     pub slid: f64,
-    /// The widest type that is computed in: of narrow ones a processor computes more at once.
+    /// The widest type in the computation. A CPU computes more values of a narrow type at once.
     pub dtype: DType,
 }
 
@@ -72,8 +68,8 @@ impl KernelWork {
 }
 
 impl Kernel {
-    /// The work of a launch for rows `rows` of `output`, from images like `inputs`. As in a launch,
-    /// a kernel that [goes over its input](Kernel::goes_over_input) is given rows of the input.
+    /// The work of a launch for rows `rows` of `output`, from images like `inputs`. As in a launch, `rows`
+    /// are rows of the input for a kernel that [goes over its input](Kernel::goes_over_input).
     pub fn work(&self, inputs: &[ImageExtent], output: ImageExtent, rows: Window) -> KernelWork {
         let (out, out_type) = output;
         if matches!(self, Kernel::Source(_)) || (rows.is_empty() && !self.launches_without_rows()) {
@@ -102,7 +98,7 @@ impl Kernel {
         let LaunchEffort { family, pixels, cost: own, reach: around } = effort;
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, around), MapKernel::arithmetic);
         let steps = if let Kernel::Repeat(r) = self { r.iterations } else { 1 };
-        // All steps, with the surrounding rows that later steps read. Constant inputs are read once
+        // All iterations, with the surrounding rows that later iterations read. Constant inputs are read once
         // for all of them.
         let (again, once, taps) = match self {
             Kernel::Repeat(r) => {
@@ -139,14 +135,14 @@ impl Kernel {
         }
     }
 
-    /// Number of reads of each pixel of input `i` from memory, as far as no cache serves them:
-    /// filters of different extent, row passes and chains each read it separately.
+    /// Number of reads of each pixel of input `i` from memory, as far as no cache serves them. Filters of
+    /// different shape, row filters and chains each read it separately.
     pub fn times_read(&self, i: usize) -> usize {
         let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return 1 };
         let reads = |source: FilterSource| match source {
             FilterSource::Input(input) => input == i,
             FilterSource::Chain(c) => m.chains[c].reads_input(i),
-            FilterSource::Stage(_) => false, // told of the stage
+            FilterSource::Stage(_) => false, // counted for the stage
         };
         let extent = |f: &Filter| {
             let reach = f.reach();
@@ -247,7 +243,7 @@ impl MapKernel {
         self.leaves.iter().map(of).chain(code).chain(chains)
     }
 
-    /// Multiply-adds per pixel that extremes spare where they slide.
+    /// Multiply-adds per pixel saved by sliding extremes.
     fn slid(&self) -> f64 {
         let spared = |l: &Leaf| match &l.op {
             LeafOp::OrderFilter(_, filter, _) => filter.cost() - filter.sliding(),
@@ -256,8 +252,7 @@ impl MapKernel {
         self.leaves.iter().map(spared).sum()
     }
 
-    /// Multiply-adds per pixel, row passes included, and the rows above and below that filters
-    /// read.
+    /// Multiply-adds per pixel, row filters included, and the rows above and below that filters read.
     fn arithmetic(&self) -> (f64, f64, usize) {
         let filtered = |l: &&Leaf| matches!(l.filter_kind(), Some(FilterKind::Linear | FilterKind::OrderFilter));
         let reach = self.leaves.iter().filter(filtered).filter_map(|l| l.reach(&self.stages));
@@ -272,8 +267,8 @@ impl MapKernel {
         (staged + chained + leaves + code, staged + chained, reach + within)
     }
 
-    /// Evaluations of chain `c` per pixel: one by each row pass over it, and one for all filters
-    /// that read it.
+    /// Evaluations of chain `c` per pixel: one by each row filter over it, and one for all filters that read
+    /// it.
     pub(super) fn evaluations(&self, c: usize) -> usize {
         let chain = FilterSource::Chain(c);
         let stages = self.stages.iter().filter(|s| s.source == chain).count();

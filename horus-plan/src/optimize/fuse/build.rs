@@ -1,4 +1,4 @@
-//! The kernel of a region: the kernels of its members, composed.
+//! The kernel of a region, composed of the kernels of its members.
 
 use std::collections::HashMap;
 
@@ -115,7 +115,7 @@ fn stored_nowhere(leaf: &Leaf, producer: &Node<Kernel>) -> Option<Val> {
     let value = map(producer).filter(|_| is_fill(producer))?.result?;
     match (&leaf.op, value) {
         (LeafOp::Load(_), Val::Const(_) | Val::Index(..)) => Some(value),
-        // Beyond the levels of the image the value differs.
+        // Beyond the levels of the image the value is another.
         (LeafOp::LoadPlane(_, map), _) if matches!(map.border, Border::Constant(_)) => None,
         (LeafOp::LoadPlane(..), Val::Const(_) | Val::Index(Axis::Rows | Axis::Columns, _)) => Some(value),
         (LeafOp::LoadPlane(_, map), Val::Index(axis, dtype)) => {

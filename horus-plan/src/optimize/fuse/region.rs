@@ -12,21 +12,21 @@ use crate::ops::neighbourhood::FilterLayout;
 pub(in crate::optimize) const MAX_MEMBERS: usize = 256;
 /// Maximum number of filter leaves of a kernel.
 pub(in crate::optimize) const MAX_FILTERS: usize = 64;
-/// Maximum number of row passes of a kernel: each is code of its own, and beyond them the next
-/// kernel re-reads only one image.
+/// Maximum number of row filters of a kernel. Each is code of its own, and a second kernel re-reads only one
+/// image.
 pub(in crate::optimize) const MAX_STAGES: usize = 4;
-/// Maximum number of reads of other planes in a kernel: a GPU thread holds all of them in registers
-/// at once.
+/// Maximum number of reads of other planes in a kernel: a GPU thread holds all of them in registers at once.
 pub(in crate::optimize) const MAX_PLANES: usize = 32;
-/// The same on a processor, which reads the levels of a filter along the depth together: the longest filter of splines has 99 taps.
+/// The same limit on a CPU, which reads the levels of a filter along the depth together; the longest filter
+/// of splines has 99 taps.
 pub(super) const MAX_LEVELS: usize = 100;
-/// Maximum number of computed (not user-given) images that fusion lets a kernel read.
+/// Maximum number of computed images (not given by the user) that fusion lets a kernel read.
 const MAX_COMPUTED: usize = 3;
-/// 2-D filters up to this many taps may meet others of a different geometry.
+/// 2-D filters of at most this many taps may be combined with filters of another geometry.
 pub(in crate::optimize) const SMALL_FILTER: usize = 25;
 
-/// A growing region, with its cost updated as members come and go. One serves all regions of a
-/// graph in turn.
+/// A growing region, whose cost is updated as members come and go. One value serves all regions of a graph in
+/// turn.
 pub(super) struct FusionRegion<'a> {
     pub(super) graph: &'a Graph<Kernel>,
     pub(super) facts: &'a FusionFacts,
@@ -35,7 +35,7 @@ pub(super) struct FusionRegion<'a> {
     member: Vec<bool>,
     /// Number of each node's readers that are members.
     inside: Vec<usize>,
-    /// Number of reads of each image by members, directly or through its row pass.
+    /// Number of reads of each image by members, directly or through its row filter.
     reads: Vec<usize>,
     cost: RegionCost,
     bank: RegionFilters<'a>,
@@ -51,22 +51,22 @@ struct RegionFilters<'a> {
     planes: usize,
 }
 
-/// Leaves that are evaluated together.
+/// A set of leaves that are evaluated together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct LeafFamily {
     kind: FilterKind,
-    /// Column filters over a row pass, apart from other linear filters.
+    /// Column filters over a row filter, as opposed to other linear filters.
     columns: bool,
 }
 
-/// The cost that a region leaves to others.
+/// The cost that a region leaves to other kernels.
 #[derive(Clone, Copy, Default)]
 struct RegionCost {
-    /// Values that must be stored only because the region refused them.
+    /// Values that must be stored only because the region did not absorb them.
     stored: usize,
-    /// Computed images that are read.
+    /// Computed images that the region reads.
     computed: usize,
-    /// The weight of the images that are read.
+    /// The weight of the images that the region reads.
     inputs: usize,
 }
 
@@ -86,7 +86,7 @@ impl<'a> FusionRegion<'a> {
         }
     }
 
-    /// Replaces the region by that of `root`.
+    /// Replaces the region by a region that grows from `root`.
     pub(super) fn grow_from(&mut self, root: NodeId) {
         self.truncate(0);
         self.root = root;
@@ -102,12 +102,12 @@ impl<'a> FusionRegion<'a> {
         }
     }
 
-    /// Absorbs all that only the root needs; returns `false` if that is too much for one kernel. In
-    /// a network of comparisons, which reads each value twice, regions that grow step by step read
-    /// too much on their way.
+    /// Absorbs all nodes that only the root needs; returns `false` if these are too many for one kernel. A
+    /// network of comparisons reads each value twice: regions that grow node by node would exceed limits on
+    /// the way.
     fn takes_all(&mut self) -> bool {
         let (before, mut next) = (self.cost, BTreeSet::from_iter(self.graph.node(self.root).inputs.iter().copied()));
-        // All readers of the last one have been seen.
+        // All readers of the last node have been visited.
         while let Some(p) = next.pop_last() {
             if self.members.len() >= MAX_MEMBERS || !self.can_absorb(p) {
                 continue;
@@ -171,7 +171,7 @@ impl<'a> FusionRegion<'a> {
         if self.can_absorb(p) {
             change(&mut self.cost.stored, 1);
         }
-        // A row pass waits for its other readers: count its image.
+        // A row filter also waits for its other readers: count its image.
         let image = if self.facts.row_pass[p.0] { self.graph.node(p).inputs[0] } else { p };
         let before = self.reads[image.0];
         change(&mut self.reads[image.0], 1);
@@ -184,8 +184,8 @@ impl<'a> FusionRegion<'a> {
         }
     }
 
-    /// Returns `true` if `p` can be a member: it is computed by a map, no node outside needs it
-    /// (unless all can recompute it), and the members' reads allow substitution.
+    /// Returns `true` if `p` can be a member: a map computes it, no outside node needs it (unless all can
+    /// recompute it), and the reads of members allow substitution.
     fn can_absorb(&self, p: NodeId) -> bool {
         let node = self.graph.node(p);
         map(node).is_some()
@@ -195,12 +195,13 @@ impl<'a> FusionRegion<'a> {
             && node.shape == self.graph.node(self.root).shape
     }
 
-    /// Absorbs producers of `id`, the most recently recorded first: along a chain `acc = max(acc,
-    /// new)` the region then meets the filters of `new` before those of older terms, and ends where
-    /// the filter size changes.
+    /// Absorbs producers of `id`, the most recently recorded first. Along a chain `acc = max(acc, new)` the
+    /// region then absorbs the filters of `new` before those of older terms, and ends where the filter size
+    /// changes.
     fn grow_inputs_of(&mut self, id: NodeId) {
         let mut inputs = self.graph.node(id).inputs.clone();
-        // Of too many planes, those that are read near the root come first: what is left is a chain, too.
+        // If the planes are too many, absorb producers that are read near the root first: the rest is then a
+        // chain, too.
         let too_many = self.facts.planes[id.0] > self.facts.most_planes;
         inputs.sort_unstable_by_key(|p| (Reverse(if too_many { self.facts.planes[p.0] } else { 0 }), *p));
         for p in inputs.into_iter().rev() {
@@ -230,7 +231,7 @@ impl<'a> FusionRegion<'a> {
         }
     }
 
-    /// The bank with the filters of `id`, if they can be evaluated together.
+    /// The bank of filters with those of `id`, if they can be evaluated together.
     fn joined(&self, id: NodeId) -> Option<RegionFilters<'a>> {
         let mut bank = self.bank;
         let node = self.graph.node(id);
@@ -256,7 +257,8 @@ impl<'a> FusionRegion<'a> {
                 }
                 _ => false,
             };
-            // A row pass that pixel operations read fits beside column filters and beside others.
+            // A row filter that pixel operations read can be combined with column filters and with other
+            // filters.
             let alone = self.facts.row_pass[id.0] && !self.facts.stage[id.0] && id != self.root;
             let this = LeafFamily { kind, columns };
             if !alone && *bank.family.get_or_insert(this) != this {

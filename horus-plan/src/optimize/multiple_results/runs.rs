@@ -1,24 +1,24 @@
-//! Runs of pixel operations that read each other or the same images. They are collected node by
-//! node, as a launch of several results may pay only once the last is included.
+//! Runs of pixel operations that read each other or the same images. They are collected node by node, because
+//! a launch of several results may pay only with the last node.
 
 use super::{KernelGroup, KernelGroups, MOST, map};
 use crate::ir::graph::{Node, NodeId};
 use crate::ir::kernel::{Kernel, MapKernel};
 use crate::optimize::fuse::{MAX_INPUTS, distinct, weight};
 
-/// Search distance of a run for another node, and of a node for groups with the same inputs, which
-/// bounds the time of planning.
+/// Search distance from a run to another node, and from a node to groups with the same inputs; bounds the
+/// time of planning.
 pub(super) const AHEAD: usize = 64;
-/// Search budget for runs: per node of the graph, and a constant. Beyond it, nodes are entered one
-/// by one.
+/// Search budget for runs: per node of the graph, and a constant. Beyond it, nodes are added one by one.
 const EFFORT: [usize; 2] = [1 << 12, 1 << 20];
-/// Effort per joined part of a kernel; visiting a node takes 1.
+/// Effort per joined part of a kernel; visiting a node counts 1.
 pub(super) const JOINED: usize = 16;
 
 impl KernelGroups<'_> {
-    /// Groups pixel operations that read each other or the same images, as many as a launch can
-    /// hold; returns `true` if there are any. An intermediate group may store more than a launch
-    /// can: an expression of several results is collected node by node, and the number of stored
+    /// Groups pixel operations that read each other or the same images, as many as a launch can hold; returns
+    /// `true` if there are any. An intermediate group may store more values than a launch can: an expression
+    /// of several results is collected node by node, and its number of stored results is known only at the
+    /// end.
     /// results is known only at the end.
     pub(super) fn enter_runs(&mut self) -> bool {
         let [each, besides] = EFFORT;
@@ -36,12 +36,12 @@ impl KernelGroups<'_> {
         !self.groups.is_empty()
     }
 
-    /// The run from a node on with the largest saving, found with at most `most` effort.
+    /// The run from a node on with the largest saving, found with an effort of at most `most`.
     fn run_from(&self, first: NodeId, most: usize) -> Option<KernelGroup> {
         let mut run = self.alone(first)?;
         let mut apart = run.cost.seconds;
         let mut best: Option<(f64, KernelGroup)> = None;
-        // Nodes of the run that every longer one stores as well.
+        // Nodes of the run that every longer run also stores.
         let mut kept: Vec<NodeId> = [first].into_iter().filter(|n| self.is_kept(*n)).collect();
         let mut refused = Vec::new();
         while self.effort.get() < most
@@ -60,7 +60,7 @@ impl KernelGroups<'_> {
             if self.is_kept(next) {
                 kept.push(next);
                 if kept.len() > MOST || !self.is_read_together(&kept) {
-                    break; // no longer run is a launch
+                    break; // no run that is longer is a launch
                 }
             }
             run = longer;
@@ -68,8 +68,8 @@ impl KernelGroups<'_> {
         best.map(|(_, group)| group)
     }
 
-    /// Returns `true` if every run with this node stores it: it is wanted, or read by a node that
-    /// is in no run.
+    /// Returns `true` if every run with this node stores it: it is a result of the program, or a node that is
+    /// in no run reads it.
     fn is_kept(&self, id: NodeId) -> bool {
         let shape = self.graph.node(id).shape;
         let joins = |r: &NodeId| self.pixelwise[r.0] && self.of[r.0].is_none() && self.graph.node(*r).shape == shape;
@@ -84,9 +84,8 @@ impl KernelGroups<'_> {
         known.chain(new).map(|i| weight(self.graph, i)).sum::<usize>() <= MAX_INPUTS
     }
 
-    /// The next node of pixel operations on the same extent that a run reads, that reads the run,
-    /// or that reads the same images. Nodes met on the way that would exceed the limit of inputs
-    /// are refused.
+    /// The next node of pixel operations on the same shape that the run reads, that reads the run, or that
+    /// reads the same images. Nodes that would exceed the limit of inputs are added to `refused`.
     fn next_of(&self, run: &KernelGroup, refused: &mut Vec<NodeId>) -> Option<NodeId> {
         let shape = self.graph.node(run.nodes[0]).shape;
         let from = run.nodes[0].0.saturating_sub(AHEAD);
@@ -112,7 +111,7 @@ impl KernelGroups<'_> {
     }
 }
 
-/// Returns `true` if a node reads only the pixel, of any level.
+/// Returns `true` if a node reads only the pixel itself, possibly of other levels.
 pub(super) fn is_pixelwise(node: &Node<Kernel>) -> bool {
     let pixelwise = |m: &MapKernel| m.stages.is_empty() && m.leaves.iter().all(|l| l.filter_kind().is_none());
     !node.shape.is_empty() && map(node).is_some_and(pixelwise)
@@ -181,7 +180,7 @@ mod tests {
             one_by_one.enter_all();
             let mut runs = KernelGroups::new(&graph, &aim);
             runs.enter_runs();
-            // The last attempt visits each node, and joins no more than a launch can hold.
+            // The last attempt visits each node and joins at most as many as a launch can hold.
             let most = EFFORT[0] * n + EFFORT[1] + n + 4096 * JOINED;
             let efforts = [&one_by_one, &runs].map(|g| g.effort.get());
             assert!(efforts.iter().all(|effort| *effort < most), "{efforts:?} of {n} nodes");

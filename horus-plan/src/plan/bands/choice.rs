@@ -1,4 +1,4 @@
-//! The choice of a strategy: the copied images, and the number of bands.
+//! The choice of a strategy: which images are copied, and the number of bands.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use crate::plan::step::PlanStep;
 
 /// Numbers of bands to consider.
 const COUNTS: [u8; 4] = [2, 4, 8, 16];
-/// A plan in bands replaces the one without if it is predicted to take at most this share of its
-/// time: a guess, about the error of predicted copy times.
+/// A plan in bands is used if it is predicted to take at most this fraction of the time without bands: a
+/// guess of the error of predicted copy times.
 const GAIN: f64 = 0.98;
-/// Launches that use the host's memory are chosen if they are predicted to take at most this share
-/// of the time with copies, as their predictions are less accurate: a guess. With it the choice is
-/// within 3 % of the fastest in 35 of 48 programs and sizes (`docs/performance/model.md`).
+/// Launches that use the host's memory are chosen if they are predicted to take at most this fraction of the
+/// time with copies, because their predictions are less accurate: a guess. The choice is then within 3 % of
+/// the fastest in 35 of 48 programs and sizes (`docs/performance/model.md`).
 const MAPPED_GAIN: f64 = 0.95;
 
-/// The steps of a run in the number of bands predicted to be best, and a bound of the bytes in use
-/// at each; `None` if they stay unchanged.
+/// The steps of a run in the best predicted number of bands, and a bound of the bytes in use at each step;
+/// `None` if the steps stay unchanged.
 pub(super) fn cheapest(draft: &PlanDraft<'_>, run: Range<usize>) -> Option<(Vec<PlanStep>, usize)> {
     let transfer = draft.setting.transfer;
     let counts = transfer.bands().map_or(COUNTS.to_vec(), |n| vec![n.get()]);
@@ -29,7 +29,7 @@ pub(super) fn cheapest(draft: &PlanDraft<'_>, run: Range<usize>) -> Option<(Vec<
     let mut best: Option<(Vec<PlanStep>, usize, f64)> = None;
     for way in MappingChoice::considered(transfer) {
         let mapped = MappedImages::found(draft, &run, *way);
-        // If nothing can be mapped, the strategy reduces to copies.
+        // If no image can be mapped, the strategy reduces to copies.
         let board = match (*way, mapped.is_none()) {
             (MappingChoice::Copied, _) => Board::new(draft, run.clone(), mapped)?,
             (_, true) if transfer == Transfer::Auto => continue,
@@ -47,7 +47,7 @@ pub(super) fn cheapest(draft: &PlanDraft<'_>, run: Range<usize>) -> Option<(Vec<
         };
         let mut tails = if in_bands { board.tails() } else { vec![Vec::new()] };
         if transfer != Transfer::Auto && !board.gathered.is_empty() {
-            // Images from other ranks are sent in bands, too.
+            // Images from other ranks are also sent in bands.
             tails.sort_by_key(Vec::is_empty);
             tails.truncate(tails.iter().filter(|tail| !tail.is_empty()).count().max(1));
         }

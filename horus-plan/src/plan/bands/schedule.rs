@@ -20,16 +20,16 @@ pub(super) struct ScheduleBuilder<'b, 'd, 'a> {
     actions: Vec<Action>,
     /// Bands to upload, in order, with their times of arrival.
     bands: Vec<(NodeId, Band, f64)>,
-    /// The number of them among the actions.
+    /// The number of these bands among the actions.
     uploaded: usize,
     /// The cut up to which each image is available.
     there: HashMap<NodeId, u8>,
     /// The cut up to which each result was sent.
     sent: HashMap<NodeId, u8>,
-    /// When the host has issued all actions so far.
+    /// The time when the host has issued all actions so far.
     host: f64,
     compute: f64,
-    /// When bands of results can leave, and the seconds of their copies.
+    /// The times when bands of results can be sent, and the seconds of their copies.
     leaving: Vec<[f64; 2]>,
 }
 
@@ -92,7 +92,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         self.there.get(&node).copied().unwrap_or(0)
     }
 
-    /// Computes a launch up to a cut, and sends the available parts of results.
+    /// Computes a launch up to a cut, and sends the parts of results that are then available.
     fn launch(&mut self, job: &BandLaunch, to: u8) {
         let band = Band { from: self.done(job.node), to };
         if band.from >= to {
@@ -106,7 +106,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         self.compute = self.compute.max(ready).max(self.host) + seconds;
         self.host += self.board.machine.slowest(|p| p.launch.host);
         if self.board.mapped.holds(job.node) {
-            // Uploads that go on meanwhile make way for stores to the host's memory.
+            // Concurrent uploads slow down for stores to the host's memory.
             let start = self.compute - seconds;
             let later = self.bands[self.uploaded..].iter_mut().filter(|(.., over)| *over > start);
             later.for_each(|(.., over)| *over += seconds);
@@ -139,7 +139,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         }
     }
 
-    /// When all results are on the host.
+    /// The time when all results are on the host.
     fn left(&self) -> f64 {
         let uploads = [0.0, self.bands.last().map_or(0.0, |(.., over)| *over)];
         let slower = self.board.machine.slowest(|p| p.both_ways) - 1.0;
@@ -151,7 +151,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         })
     }
 
-    /// Schedules work that is possible while bands arrive.
+    /// Schedules the work that is possible while bands arrive.
     fn while_uploading(&mut self, order: &[usize]) {
         let board = self.board;
         let least = Band::PARTS / self.count;
@@ -230,8 +230,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
     }
 }
 
-/// The steps, with the release of each image that is no longer needed after the last step that uses
-/// it.
+/// The steps, with each image freed after the last step that uses it.
 fn with_frees(actions: Vec<Action>, board: &Board<'_, '_>) -> Vec<Action> {
     let mut last: HashMap<NodeId, usize> = HashMap::new();
     for (i, action) in actions.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Bands: images uploaded, computed or sent in part, and the writers of each row of a device copy.
+//! Bands: images uploaded, computed or sent in part, and the steps that wrote each row of a device copy.
 
 use std::collections::HashMap;
 
@@ -71,7 +71,7 @@ impl PlanCheck<'_> {
         Some(Band::row(cut, all))
     }
 
-    /// Advances a banded operation on an image.
+    /// Advances an operation in bands on an image.
     pub(super) fn next_band<T: Copy + PartialEq>(
         under_way: &mut HashMap<NodeId, T>,
         n: NodeId,
@@ -102,7 +102,7 @@ impl PlanCheck<'_> {
         Ok(())
     }
 
-    /// Uploads a band of the strip and the rows around it, of an image on every host; the last band
+    /// Uploads a band of the strip and the rows around it, of an image that every host has. The last band
     /// invalidates the host copy.
     pub(super) fn upload_strip(&mut self, n: NodeId, halo: Halo, band: Band) -> Result<(), String> {
         let (rows, whole) = (self.host(n)?, Window::whole(self.height(n)));
@@ -157,8 +157,8 @@ impl PlanCheck<'_> {
         if self.plan.setting.has_shared_host() { held.intersect(self.plan.hands_over(n, self.rank)) } else { held }
     }
 
-    /// Sends a band of the rows that this rank delivers: all rows on a single rank, its strip on a
-    /// lane. If all lanes have the image, the first sends it all.
+    /// Sends a band of the rows that this rank delivers: all rows on a single rank, its strip on one of
+    /// several devices of a process. If all devices have the image, the first sends it.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<(), String> {
         let lanes = self.plan.setting.has_shared_host();
         if self.plan.setting.partition.ranks() > 1 && !lanes {

@@ -58,7 +58,7 @@ impl PlanCheck<'_> {
         }
     }
 
-    /// Fails unless the copies of an image match the state that the session is given.
+    /// Fails unless the copies of an image match the final state in the plan.
     fn is_as_told(&self, n: NodeId, state: Option<ImageState>) -> Result<(), String> {
         let ValidCopies { host, device } = self.images[n.0];
         let Some(state) = state else {

@@ -19,12 +19,12 @@ impl PlanCheck<'_> {
             None if matches!(self.plan.graph.node(n).op, Kernel::Source(_)) => {
                 return Err(format!("the host copy of {n} is stale"));
             }
-            None => {} // the memory is there, and nothing in it
+            None => {} // the memory exists and has no valid rows
         }
         if self.mapped.insert(n) { Ok(()) } else { Err(format!("{n} is mapped twice")) }
     }
 
-    /// Unmaps an image; what launches wrote is now the host copy.
+    /// Unmaps an image. The pixels that launches wrote are now the host copy.
     pub(super) fn unmap(&mut self, n: NodeId) -> Result<(), String> {
         if !self.mapped.remove(&n) {
             return Err(format!("{n} is not mapped"));

@@ -1,7 +1,6 @@
-//! The order of steps guaranteed by waits and queues.
+//! The order of steps that waits and queues guarantee.
 //!
-//! Vector clocks: for each queue, the steps of every other queue that are complete when its next
-//! step begins.
+//! Vector clocks: for each queue, the steps of every other queue that are complete when its next step begins.
 
 use crate::ir::graph::NodeId;
 use crate::plan::queue::Queue;
@@ -10,7 +9,7 @@ use horus_base::shape::Window;
 
 const QUEUES: usize = Queue::ALL.len();
 
-/// For each queue, a place in the plan before which all its steps are complete.
+/// For each queue, the position in the plan before which all its steps are complete.
 type VectorClock = [usize; QUEUES];
 
 /// Follows the steps of a plan on one rank.
@@ -45,7 +44,7 @@ impl<'a> StepOrder<'a> {
             let known = &mut self.known[queue as usize];
             known.iter_mut().zip(before).for_each(|(known, before)| *known = (*known).max(*before));
         }
-        // Queues ordered with this one share its clock and that of its waits.
+        // Queues ordered with this one share its clock and the clock of its waits.
         let mut now = self.known[queue as usize];
         now[queue as usize] = step + 1;
         for other in Queue::ALL.into_iter().filter(|other| queue.in_order_with(*other)) {
@@ -70,13 +69,13 @@ impl<'a> StepOrder<'a> {
         self.gathered[n.0].push((Window::new(band.from.into(), band.to.into()), step));
     }
 
-    /// Records that the device copy of an image is new or gone.
+    /// Records that the device copy of an image is new or removed.
     pub(super) fn forget(&mut self, n: NodeId) {
         self.writers[n.0].clear();
     }
 
-    /// Fails unless all writes to these rows (all rows if `None`) of the device copy precede the
-    /// current step.
+    /// Fails unless all writes to these rows (to all rows if `None`) of the device copy precede the current
+    /// step.
     pub(super) fn sees(&self, n: NodeId, rows: Option<Window>) -> Result<(), String> {
         match self.unseen(&self.writers[n.0], rows) {
             None => Ok(()),

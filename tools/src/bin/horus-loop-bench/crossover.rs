@@ -1,4 +1,4 @@
-//! The number of steps after which a GPU overtakes the CPU, including its start and all copies.
+//! The number of iterations after which a GPU overtakes the CPU, including its start and all copies.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -9,13 +9,13 @@ use horus_core::plan::work::ProgramWork;
 use horus_models::poisson::{Poisson, Rhs};
 use serde_json::{Value, json};
 
-/// More steps than any program makes; predictions end here.
+/// More iterations than any program has; predictions end here.
 const MOST: usize = 1 << 40;
 
-/// A program of so many steps, from the start of its session until its result is in an array.
+/// Runs a program of so many iterations, from the start of its session until its result is in an array.
 ///
 /// # Errors
-/// Those of the session and the loop.
+/// Errors of the session and the loop.
 pub(super) fn once(session: Session, size: usize, steps: usize) -> Result<()> {
     let problem = Poisson::<f32>::new(&session, size, Rhs::Broadcast)?;
     let done = session.iterate(problem.begin(), steps, |u| problem.step(u))?;
@@ -24,8 +24,8 @@ pub(super) fn once(session: Session, size: usize, steps: usize) -> Result<()> {
     session.leave(0)
 }
 
-/// Its work, as counted by sessions that choose a device: a filter of four taps, a product and a
-/// sum in each step, and a result.
+/// Its work, as counted by sessions that choose a device: a filter of four taps, a product and a sum in each iteration,
+/// and a result.
 fn work(size: usize, steps: usize) -> ProgramWork {
     let all = (size * size) as f64;
     let made = all * steps as f64;
@@ -42,7 +42,7 @@ fn work(size: usize, steps: usize) -> ProgramWork {
 /// # Errors
 /// If a device cannot be used.
 pub(super) fn print(sizes: &[usize], few: usize, many: usize, runs: usize, gpu: &str) -> Result<Vec<Value>> {
-    // As many threads as programs get.
+    // As many threads as programs have.
     let threads = Session::builder().device("cpu").build()?.device().map_or(1, |device| device.workers().threads());
     println!("jacobi f32, {threads} threads, whole programs of {few} and of {many} steps");
     let mut results = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn print(sizes: &[usize], few: usize, many: usize, runs: usize, gpu: 
     Ok(results)
 }
 
-/// Median seconds of a program of this size in a process of its own, after a run that may compile.
+/// Median seconds of a program of this size in a separate process, after a run that may compile.
 fn seconds(size: usize, steps: usize, device: &str, runs: usize) -> Result<f64> {
     let failed = |what: String| Error::Config(format!("a program on {device} cannot be timed: {what}"));
     let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
@@ -100,7 +100,7 @@ fn seconds(size: usize, steps: usize, device: &str, runs: usize) -> Result<f64> 
     Ok(times[times.len() / 2])
 }
 
-/// Seconds of a program: before its first step, and per step.
+/// Seconds of a program: before its first iteration, and per iteration.
 #[derive(Clone, Copy, Debug)]
 struct IterationTimes {
     start: f64,
@@ -113,13 +113,13 @@ impl IterationTimes {
         IterationTimes { start: a - step * few as f64, step }
     }
 
-    /// The number of steps from which `faster` takes less time; `None` if its steps take longer.
+    /// The number of iterations from which `faster` takes less time; `None` if its iterations take longer.
     fn meets(self, faster: IterationTimes) -> Option<f64> {
         (self.step > faster.step).then(|| ((faster.start - self.start) / (self.step - faster.step)).max(0.0))
     }
 }
 
-/// The smallest number of steps from which on `overtaken` always holds.
+/// The smallest number of iterations from which `overtaken` is always true.
 fn first(overtaken: impl Fn(usize) -> bool) -> Option<f64> {
     let mut high = 1;
     while !overtaken(high) {
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn lines_meet_where_they_should() {
-        // 10 ms and 2 ms a step; 310 ms and 0.1 ms a step.
+        // 10 ms, and 2 ms per iteration; 310 ms, and 0.1 ms per iteration.
         let cpu = IterationTimes::through((10, 0.03), (110, 0.23));
         let gpu = IterationTimes::through((10, 0.311), (110, 0.321));
         let meets = cpu.meets(gpu).unwrap();

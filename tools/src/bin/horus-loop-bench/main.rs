@@ -1,6 +1,5 @@
-//! Times the steps of loops on a device as the difference between many steps and a few, which
-//! excludes start and copies. Also measures memory, and the number of steps from which a GPU is
-//! worth its start.
+//! Times the iterations of loops on a device as the difference between many iterations and a few, which excludes start
+//! and copies. Also measures memory, and the number of iterations from which a GPU is worth its start.
 
 mod crossover;
 mod memory;
@@ -77,13 +76,13 @@ enum Measure {
     Relaxed,
 }
 
-/// Makes so many steps, and waits for the last.
+/// Runs so many iterations, and waits for the last.
 type IterationLoop = Box<dyn Fn(usize) -> Result<()>>;
 
 /// A row of the table.
 struct LoopRow {
     name: &'static str,
-    /// Least memory traffic of a step, in bytes per pixel.
+    /// Least memory traffic of an iteration, in bytes per pixel.
     bytes: usize,
     make: LoopMaker,
 }
@@ -105,13 +104,12 @@ const ROWS: [LoopRow; 8] = [
     LoopRow { name: "jacobi-3d", bytes: 8, make: Space(jacobi_in_space::<f32>) },
     LoopRow { name: "jacobi-3d-f64", bytes: 16, make: Space(jacobi_in_space::<f64>) },
     LoopRow { name: "perona-malik", bytes: 8, make: Plane(perona_malik) },
-    // The estimate is written and read once in each half of a step, and the blurred picture is
-    // read.
+    // The estimate is written and read once in each half of an iteration, and the blurred picture is read.
     LoopRow { name: "richardson-lucy", bytes: 24, make: Plane(richardson_lucy) },
 ];
 
 impl LoopBenchOptions {
-    /// A few steps and many.
+    /// A few iterations and many.
     fn few_and_many(&self) -> Result<(usize, usize)> {
         let usual = if self.measure == Measure::Memory { [1000, 100_000] } else { [100, 1100] };
         match self.steps.as_deref().unwrap_or(&usual) {
@@ -151,7 +149,7 @@ fn perona_malik(session: &Session, size: usize) -> Result<IterationLoop> {
     repeated(session, noise(session, size, 0), move |u| diffusion.step(u))
 }
 
-/// With a point-spread function of 9 x 9.
+/// Richardson-Lucy deconvolution with a point-spread function of 9 x 9.
 fn richardson_lucy(session: &Session, size: usize) -> Result<IterationLoop> {
     let at = |i: usize| (i as f64) - 4.0;
     let spread = |(y, x): (f64, f64)| (-(x - 0.7 * y).powi(2) / 2.0 - (y + 0.3 * x).powi(2) / 8.0).exp();
@@ -234,7 +232,7 @@ fn run(options: &LoopBenchOptions) -> Result<()> {
                 Plane(make) => (make(&session, size)?, 1),
                 Space(make) => (make(&session, size, options.depth)?, options.depth),
             };
-            work(few)?; // plans, and compiles
+            work(few)?; // plans and compiles
             let (short, long) = (timed(&work, few, options)?, timed(&work, many, options)?);
             let (short, long) = (short[short.len() / 2], long[long.len() / 2]);
             let step = (long - short) / (many - few) as f64;

@@ -1,18 +1,17 @@
-//! Memory retained by a loop of many small steps.
+//! Memory that a loop of many small iterations retains.
 
 use std::ops::ControlFlow;
 
 use horus::prelude::*;
 use horus_models::poisson::{Poisson, Rhs};
 
-/// Rows and columns: small, so that any memory retained by a step would show.
+/// Rows and columns: small, so that any memory retained by an iteration would show.
 const SIZE: usize = 64;
 
-/// Prints the resident memory of this process after a few steps of Jacobi's relaxation and after
-/// many.
+/// Prints the resident memory of this process after a few iterations of Jacobi's relaxation and after many.
 ///
 /// # Errors
-/// Those of the loop, or if the system does not report the memory.
+/// Errors of the loop, or if the system does not report the memory.
 pub(super) fn print(session: &Session, few: usize, many: usize) -> Result<()> {
     let problem = Poisson::<f32>::new(session, SIZE, Rhs::Broadcast)?;
     let mut told = Vec::new();

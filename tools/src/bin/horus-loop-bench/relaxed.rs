@@ -1,10 +1,10 @@
-//! Ranks that wait for their neighbours and ranks that do not, over links of growing latency: the
-//! time until both have the same error.
+//! Ranks that wait for their neighbours compared with ranks that do not, over links of growing latency: the time until
+//! both have the same error.
 //!
-//! Ranks are threads, each with a clock of its own for each latency: a clock goes on by the CPU time
-//! of its thread, which other work on the machine does not change, and when a message arrives it is set
-//! to the sender's time plus the latency, unless that has passed. A call of all ranks takes the
-//! latency once for each doubling of their number. Bytes take no time, and cores are not shared.
+//! Ranks are threads, each with its own clock for each latency. A clock advances by the CPU time of its thread, which
+//! other work on the machine does not change. When a message arrives, the clock is set to the sender's time plus the
+//! latency, if that is later. A call of all ranks takes the latency once for each doubling of their number. Bytes take
+//! no time, and cores are not shared.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 /// A rank with clocks.
 struct TimedRank {
     comm: ThreadComm,
-    /// In seconds.
+    /// Latencies, in seconds.
     latencies: Vec<f64>,
     clocks: Mutex<Clocks>,
 }
@@ -37,7 +37,7 @@ struct Clocks {
 
 /// Seconds of CPU time of this thread.
 fn cpu() -> Result<f64, CommError> {
-    // Linux counts the time up to now when a thread gives way.
+    // Linux counts the time up to now when a thread yields.
     std::thread::yield_now();
     let read = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = read.and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
@@ -52,7 +52,7 @@ impl TimedRank {
         })
     }
 
-    /// Communicates, which itself takes no time; `work` may set the clocks later.
+    /// Communicates without taking time on the clocks; `work` may advance the clocks.
     fn outside<R>(&self, work: impl FnOnce(&mut Vec<f64>) -> Result<R, CommError>) -> Result<R, CommError> {
         let mut clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
         let spent = cpu()? - clocks.cpu;
@@ -62,7 +62,7 @@ impl TimedRank {
         Ok(done)
     }
 
-    /// Sets all ranks' clocks to the latest, `rounds` latencies on.
+    /// Sets all ranks' clocks to the latest clock plus `rounds` latencies.
     fn together(&self, clocks: &mut [f64], rounds: u32) -> Result<(), CommError> {
         for (clock, latency) in clocks.iter_mut().zip(&self.latencies) {
             let all = self.comm.gather(clock.to_bits())?;
@@ -87,7 +87,7 @@ impl TimedRank {
     }
 }
 
-/// Messages behind the sender's clocks.
+/// Messages preceded by the sender's clocks.
 struct StampedMessages<'a> {
     begun: Box<dyn PendingExchange + 'a>,
     rank: &'a TimedRank,
@@ -166,7 +166,7 @@ impl Communicator for TimedRank {
     }
 }
 
-/// A session whose thread is the calling one.
+/// A session on the calling thread.
 fn session(comm: Arc<dyn Communicator>) -> Result<Session> {
     Session::builder().device("cpu").threads(1).communicator(comm).build()
 }
@@ -186,10 +186,10 @@ fn first(each: Vec<Result<RelaxedOutcome>>) -> Result<RelaxedOutcome> {
     each.into_iter().next().unwrap_or_else(|| Err(Error::Config("no ranks".into())))
 }
 
-/// A way to relax: the age of pixels, steps between exchanges, and parts of a rank.
+/// A way to relax: the age of pixels, iterations between exchanges, and parts of a rank.
 type Relaxation = (usize, usize, usize);
 
-/// Steps on ranks that exchange what the plans say, or relaxed.
+/// Iterates on ranks that exchange according to plans, or relaxed.
 fn steps_of(
     size: usize,
     steps: usize,
@@ -203,14 +203,14 @@ fn steps_of(
         if let Some((age, inner, parts)) = relaxed {
             session.place(in_parts(size, ranks, parts)?.exchanging_every(inner)?.relaxed(age))?;
         }
-        // Plans, and pages of memory.
+        // Makes plans, and touches pages of memory.
         session.iterate(problem.begin(), steps.min(64), |u| problem.step(u))?;
         let (seconds, done) = comm.time(|| session.iterate(problem.begin(), steps, |u| problem.step(u)))?;
         Ok((seconds, error(&problem, &done.state, size)?))
     }))
 }
 
-/// The least number of steps, in hundredths of `steps`, after which relaxed ranks err by no more.
+/// The smallest number of iterations, in hundredths of `steps`, after which relaxed ranks have no larger error.
 fn needed(size: usize, steps: usize, ranks: usize, how: Relaxation, most: f64) -> Result<usize> {
     let errs =
         |percent: usize| Ok::<bool, Error>(steps_of(size, steps * percent / 100, ranks, &[0.0], Some(how))?.1 > most);
@@ -229,17 +229,16 @@ fn needed(size: usize, steps: usize, ranks: usize, how: Relaxation, most: f64) -
     Ok(steps * high / 100)
 }
 
-/// Prints one measurement in order, for the process that asked for it; the latency is in
-/// microseconds.
+/// Prints one measurement in order, for the process that requested it; the latency is in microseconds.
 ///
 /// # Errors
-/// Those of the loop.
+/// Errors of the loop.
 pub(super) fn once(size: usize, steps: usize, ranks: usize, latency: f64) -> Result<()> {
     println!("{}", steps_of(size, steps, ranks, &[latency * 1e-6], None)?.0[0]);
     Ok(())
 }
 
-/// Seconds in order, of a process of its own whose plans know the latency.
+/// Seconds in order, of a separate process whose plans know the latency.
 fn planned(size: usize, steps: usize, ranks: usize, latency: f64, folder: &Path) -> Result<f64> {
     let failed = |what: String| Error::Config(format!("steps in order cannot be timed: {what}"));
     let mut profile = MachineProfile::of_cores(1);
@@ -254,11 +253,11 @@ fn planned(size: usize, steps: usize, ranks: usize, latency: f64, folder: &Path)
     said.parse().map_err(|_| failed(format!("{said} {}", String::from_utf8_lossy(&out.stderr).trim())))
 }
 
-/// Measures, prints a line for each number of ranks and each latency in microseconds, and returns
-/// the numbers: medians of `runs`.
+/// Measures, prints a line for each number of ranks and each latency in microseconds, and returns the numbers: medians
+/// of `runs`.
 ///
 /// # Errors
-/// Those of the loops, or if a process cannot be started.
+/// Errors of the loops, or if a process cannot be started.
 pub(super) fn print(size: usize, steps: usize, ranks: &[usize], latencies: &[f64], runs: usize) -> Result<Vec<Value>> {
     let folder = std::env::temp_dir().join(format!("horus-relaxed-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| Error::Config(format!("{}: {e}", folder.display())))?;

@@ -1,14 +1,13 @@
-//! A certificate that a loop converges although blocks of its state go on with old pixels of others
-//! (chaotic relaxation; Chazan and Miranker, 1969, Linear Algebra Appl. 2, 199-222).
+//! Proof that a loop converges although blocks continue with old pixels of other blocks (chaotic relaxation; Chazan and
+//! Miranker, 1969, Linear Algebra Appl. 2, 199-222).
 //!
-//! Of each node of a step, `factor` times the largest change of a pixel of the state bounds its
-//! change: the step contracts if that of each result is less than 1. A factor of 1 is enough where
-//! pixels beyond an edge are constant and each pixel depends on one nearer to it, as in the mean of
-//! four neighbours: there the row sums of a product of many steps are less than 1.
+//! A node changes by at most `factor` times the largest change of a pixel of the state. The step contracts if the
+//! factor of each result is less than 1. A factor of 1 suffices if pixels beyond an edge are constant and each pixel
+//! depends on one nearer to it, as in the mean of four neighbours: there the row sums of a product of many steps are
+//! less than 1.
 //!
-//! Sums are rounded, so factors near 1 are not told apart from 1, and a dependence must have some weight. The
-//! bounds below are guesses with room for rounding: for lines of tens of thousands of pixels that depend on each other
-//! by no more than the least weight, they prove nothing.
+//! Sums are rounded, so a factor near 1 counts as 1, and a dependence counts from some weight on. These constants are
+//! guesses. They prove nothing for lines of tens of thousands of pixels that depend on each other by the least weight.
 
 use crate::dtype::DType;
 use crate::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
@@ -19,20 +18,20 @@ use crate::ops::neighbourhood::Filter;
 use crate::ops::pixel::PixelOp;
 use crate::shape::Border;
 
-/// A bound on the change of an image.
+/// Bound of the change of an image.
 #[derive(Clone, Copy)]
 struct ChangeBound {
     factor: f64,
-    /// The least weight by which each pixel depends on one of the state that is nearer to a constant border, or
+    /// Least weight with which each pixel depends on a pixel of the state that is nearer to a constant border, or
     /// beyond it.
     drains: f64,
 }
 
-/// The largest error of a factor by rounding.
+/// Largest rounding error of a factor.
 const ROUNDING: f64 = 1e-12;
-/// The largest factor that is less than 1, whatever pixels depend on.
+/// Largest factor that is certainly less than 1.
 const LESS: f64 = 1.0 - 1e-6;
-/// The least weight of a dependence that counts.
+/// Least weight of a dependence that counts.
 const WEIGHT: f64 = 1e-3;
 
 impl ChangeBound {
@@ -46,15 +45,16 @@ impl ChangeBound {
         ChangeBound { factor: self.factor + other.factor, drains: self.drains.max(other.drains) }
     }
 
-    /// That of an image each of whose pixels is one of these two, or between them. Of two equal ones neighbours may
-    /// depend on each other in turns; where the lesser one is taken, the change is less.
+    /// Bound of an image whose pixels are pixels of one of two images, or between them. With equal factors, neighbours
+    /// may come from different images and depend on each other. A pixel of the image with the smaller factor changes
+    /// less.
     fn or(self, other: ChangeBound) -> ChangeBound {
         let [less, more] = if self.factor < other.factor { [self, other] } else { [other, self] };
         ChangeBound { factor: more.factor, drains: more.drains.min(more.factor - less.factor) }
     }
 }
 
-/// Fails with a reason unless a step shows that it contracts the state, images `state` of its program.
+/// Returns a reason unless the step provably contracts the state, the images `state` of its program.
 pub(crate) fn contracts(step: &Graph<Op>, state: &[ValueId]) -> Result<(), String> {
     let mut bounds: Vec<ChangeBound> = Vec::with_capacity(step.nodes.len());
     for node in &step.nodes {
@@ -84,7 +84,7 @@ pub(crate) fn contracts(step: &Graph<Op>, state: &[ValueId]) -> Result<(), Strin
     Ok(())
 }
 
-/// The bound of a node that depends on the state, if it is known.
+/// Bound of a node that depends on the state, if it is known.
 fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[ChangeBound], state: &[ValueId]) -> Option<ChangeBound> {
     let of = |input: NodeId| bounds[input.0];
     let first = of(node.inputs[0]);
@@ -92,10 +92,10 @@ fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[ChangeBound], state: &[Val
     let stored = if let Op::Whole(Whole::Deinterleave(_)) = read.op { step.node(read.inputs[0]) } else { read };
     let is_state = matches!(&stored.op, Op::Source(value) if state.contains(value));
     let outside = |border: Border| if matches!(border, Border::Constant(_)) && is_state { 1.0 } else { 0.0 };
-    // Taps are rounded to the type of the image.
+    // Taps are rounded to the pixel type of the image.
     let weight = |tap: f64| if node.dtype == DType::F32 { f64::from(tap as f32).abs() } else { tap.abs() };
     let sum = |filter: &Filter| filter.taps().iter().map(|tap| weight(*tap)).sum::<f64>();
-    // The largest tap, and the largest beside the centre.
+    // The largest tap; `moved` is the largest tap away from the centre.
     let largest = |filter: &Filter| filter.taps().iter().map(|tap| weight(*tap)).fold(0.0, f64::max);
     let moved = |filter: &Filter| {
         let taps = filter.taps().iter().zip(filter.offsets()).filter(|(_, at)| *at != (0, 0));
@@ -103,7 +103,7 @@ fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[ChangeBound], state: &[Val
     };
     let drains = |drains: f64, bound: ChangeBound| ChangeBound { drains, ..bound };
     match &node.op {
-        // Rounded to integers, small changes do not get smaller.
+        // Rounding to integers does not shrink small changes.
         _ if !matches!(node.dtype, DType::F32 | DType::F64) => None,
         Op::Pixel(op, operands) => pixel(*op, operands, |n| of(node.inputs[n])),
         Op::Convert(_) | Op::Whole(Whole::Deinterleave(_) | Whole::Interleave(_)) => Some(first),
@@ -122,7 +122,7 @@ fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[ChangeBound], state: &[Val
     }
 }
 
-/// The bound of a pixel operation.
+/// Bound of a pixel operation.
 fn pixel(op: PixelOp, operands: &[PixelOpOperand], input: impl Fn(usize) -> ChangeBound) -> Option<ChangeBound> {
     let of =
         |n: usize| if let PixelOpOperand::Input(input_of) = operands[n] { input(input_of) } else { ChangeBound::NONE };

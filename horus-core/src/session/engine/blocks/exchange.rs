@@ -1,4 +1,4 @@
-//! Rectangles of images in memory of the device, and their redistribution among ranks.
+//! Rectangles of images in device memory, and their redistribution among ranks.
 
 use crate::comm::{CommError, Parcel, PendingExchange};
 use crate::device::{Device, Geometry, Memory};
@@ -15,7 +15,7 @@ use crate::session::blocks::{BlockRoutes, BufferExtent, BufferRect};
 use crate::session::engine::failure::EvaluationError;
 use crate::shape::Shape;
 
-/// Pixels in memory of the device.
+/// Pixels in device memory.
 pub(crate) struct DeviceRectangle {
     pub(crate) extent: BufferExtent,
     pub(crate) memory: Memory,
@@ -31,7 +31,7 @@ impl DeviceRectangle {
         Ok(DeviceRectangle { memory: device.allocate(extent.bytes_of(rect))?, extent })
     }
 
-    /// The pixels of an image of this rank; those on the host only are uploaded.
+    /// Pixels of this rank's image. Pixels on the host only are uploaded.
     pub(crate) fn of(device: &dyn Device, image: RankImage) -> Result<DeviceRectangle, DeviceError> {
         let extent = DeviceRectangle::extent(&image);
         let memory = match (image.device, image.host) {
@@ -42,7 +42,7 @@ impl DeviceRectangle {
         Ok(DeviceRectangle { extent, memory })
     }
 
-    /// [`Part::of`] an image that stays; where memory is the host's, it is shared.
+    /// [`DeviceRectangle::of`] an image that stays. Memory is shared if it is the host's, otherwise copied.
     pub(crate) fn share_or_copy(device: &dyn Device, image: &RankImage) -> Result<DeviceRectangle, DeviceError> {
         let extent = DeviceRectangle::extent(image);
         match (&image.device, image.host()) {
@@ -68,7 +68,7 @@ impl DeviceRectangle {
         }
     }
 
-    /// An image of these pixels.
+    /// Image with these pixels.
     pub(crate) fn stored(self, shape: Shape, dtype: DType, placement: Placement) -> RankImage {
         let residency = if self.memory.host().is_some() { Residency::Both } else { Residency::Device };
         let geometry = Geometry { shape, dtype: dtype.stored(), window: self.extent.rect.rows };
@@ -80,7 +80,7 @@ pub(crate) fn lost(what: &str) -> DeviceError {
     DeviceError::Internal(format!("{what} is not in memory"))
 }
 
-/// Memory of the device, on the host.
+/// Downloads device memory.
 pub(crate) fn downloaded(device: &dyn Device, memory: &Memory) -> Result<HostBuffer, DeviceError> {
     if let Some(host) = memory.host() {
         return Ok(host.clone());
@@ -100,7 +100,7 @@ fn uploaded(device: &dyn Device, host: &HostBuffer) -> Result<Memory, DeviceErro
 }
 
 impl Session {
-    /// Copies what is held into what is needed, on this rank and in one message to each other.
+    /// Brings each rank the pixels it needs: by copies on this rank, and one message to each other rank.
     pub(crate) fn redistribute<'p>(
         &self,
         device: &dyn Device,
@@ -115,7 +115,7 @@ impl Session {
         Ok(load)
     }
 
-    /// Copies what is held here into what is needed here.
+    /// Copies the pixels that this rank both has and needs.
     pub(crate) fn copy_here<'r, 'p>(
         &self,
         device: &dyn Device,
@@ -166,7 +166,7 @@ impl Session {
         Ok(((self.ranks() > 1).then(begin).transpose()?, load))
     }
 
-    /// Waits for messages, and copies them into what is needed.
+    /// Waits for messages, and copies them to where they are needed.
     pub(crate) fn receive(
         &self,
         device: &dyn Device,

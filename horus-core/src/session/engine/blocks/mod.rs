@@ -1,12 +1,10 @@
-//! Steps of a loop in blocks: each rank computes those of its rectangles.
+//! Iterations of a loop in blocks: each rank computes its rectangles.
 //!
-//! A rank computes, for each of its rectangles, the restricted program of the steps (`region`),
-//! whose bits are those of the whole, in a session of its own (`Session::alone`). An input is a
-//! *frame*: the rectangle that the program reads, which stays on the device from step to step.
-//! After each step, computed rectangles are copied into the frames that contain parts of them, and
-//! those of other ranks are sent, in one message to each; parts of frames that nobody computes keep
-//! the pixels from before the loop. The state comes from the placement that it has, and goes back
-//! into strips, by the same redistribution, so that other programs know nothing of blocks.
+//! For each rectangle a rank computes the restricted program of the step, which has the same bits as the whole, in a
+//! session of its own ([`Session::alone`]). An input of that program is a *frame*: the rectangle that it reads, which
+//! stays on the device. After each iteration, results are copied to the frames that contain parts of them, here and, in
+//! one message for each pair, on other ranks. The state comes from its placement before the loop and returns to strips.
+//! The design is in `docs/design/loops.md`.
 
 pub(crate) mod contraction;
 mod exchange;
@@ -39,21 +37,21 @@ use crate::session::images::image::StoredImage;
 use crate::session::{Session, SessionState};
 use crate::shape::{Shape, Window};
 
-/// An image that the steps read: one of the state or one that stays as it is.
+/// An image that the steps read: an image of the state, or one that does not change.
 struct BlockInput {
     node: NodeId,
     /// Its index in the state.
     slot: Option<usize>,
-    /// The image of the session, of which there may be several inputs.
+    /// Image of the session; several inputs may have the same.
     of: ValueId,
     shape: Shape,
     dtype: DType,
 }
 
-/// Gives names to the frames and numbers of a rectangle's program.
+/// Names the frames and numbers of a rectangle's program.
 struct FrameNames<'a> {
     state: &'a mut SessionState,
-    /// The image of the steps, the rectangle, and its name.
+    /// Image of the step, rectangle, and name of the frame.
     found: Vec<(ValueId, Rect, ValueId)>,
 }
 
@@ -72,47 +70,46 @@ impl RegionSupply for FrameNames<'_> {
     }
 }
 
-/// The program of one rectangle of this rank.
+/// Program of one rectangle of this rank.
 struct RectangleProgram {
     graph: Graph<Op>,
-    /// The region of each root, in the coordinates of the program: at least what belongs to the rectangle.
+    /// Region of each root, in the coordinates of the program: at least the pixels that belong to the rectangle.
     roots: Vec<Rect>,
-    /// The frame of each input, if the program reads it.
+    /// Frame of each input that the program reads.
     frames: Vec<Option<(ValueId, Rect)>>,
-    /// Its plan, once made.
+    /// The plan, once it is made.
     ready: Cell<Option<(PlanRequest, CachedPlan)>>,
 }
 
-/// Steps in blocks.
+/// Iterations in blocks.
 struct BlockSteps<'a> {
     session: &'a Session,
     device: &'a dyn Device,
-    /// Computes the rectangles of this rank, on the same device.
+    /// Session and engine that compute the rectangles of this rank, on the same device.
     alone: (&'a Session, &'a Engine),
     map: &'a BlockMap,
     graph: Graph<Op>,
     inputs: Vec<BlockInput>,
     /// Shapes and types of the state.
     kinds: &'a [(Shape, DType)],
-    /// The rectangles of all ranks.
+    /// Rectangles of all ranks.
     rects: Vec<(usize, Rect)>,
-    /// True, for rows and for columns, if the program may be turned.
+    /// `true`, for rows and for columns, if the program may be shifted cyclically.
     turns: [bool; 2],
-    /// The programs of this rank's rectangles.
+    /// Programs of this rank's rectangles.
     locals: Vec<Option<RectangleProgram>>,
 }
 
 impl Session {
-    /// Computes loops over planes of the extent of a map in its blocks from now on: each rank its
-    /// blocks, and of those without a rank what makes fewer, larger rectangles. Other programs, and loops over other extents,
-    /// are computed in strips as always. `None` ends it. Results are the same bits as without, but for loops that
-    /// a map [relaxes](BlockMap::relaxed). Collective.
+    /// Computes loops over planes of a map's shape in its blocks from now on. Each rank computes its blocks, and blocks
+    /// without a rank if that makes its rectangles fewer and larger. Other programs, and loops over other shapes, are
+    /// computed in strips. `None` ends this. Results have the same bits, except for loops that a map
+    /// [relaxes](BlockMap::relaxed). Collective.
     ///
-    /// A block that is left out keeps the pixels that the state has before a loop: a step must not
-    /// change them, as a step that masks land does not. This is checked once for each loop. A loop
-    /// whose step reduces whole planes that depend on the state is computed in strips, with a
-    /// warning that names the operation, and so is a step after which the change is measured
-    /// ([`Until`](crate::image::Until)).
+    /// A block that is left out keeps the pixels that the state has before the loop. A step must not change them; a
+    /// step that masks land does not. This is checked once for each loop. A loop whose step reduces whole planes that
+    /// depend on the state is computed in strips, with a warning that names the operation. An iteration after which the
+    /// change is measured ([`Until`](crate::image::Until)) is also computed in strips.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -149,7 +146,7 @@ impl Session {
         Ok(())
     }
 
-    /// The reason why the steps of a loop are not computed in blocks.
+    /// Reason why a loop cannot be computed in blocks, if there is one.
     pub(crate) fn not_in_blocks(engine: &Engine, step: &Graph<Op>, state: &[ValueId]) -> Option<String> {
         if engine.device_count() > 1 {
             return Some(format!("the session computes on {} devices of one process", engine.device_count()));
@@ -173,8 +170,8 @@ impl Session {
         None
     }
 
-    /// The state after `steps` steps in blocks, `now` before; a `check` computes exactly those, and is not
-    /// explained. The names of the results are those of all ranks.
+    /// Computes the state after `steps` iterations in blocks, from the state `now`. A `check` computes exactly those
+    /// blocks and is not explained. The names of the results are the same on all ranks.
     pub(crate) fn run_in_blocks(
         &self,
         state: &mut SessionState,
@@ -184,7 +181,7 @@ impl Session {
         check: bool,
     ) -> Result<Vec<ValueId>, EvaluationError> {
         let mut now = begin.to_vec();
-        // Relaxed, what other ranks compute is not computed here, too.
+        // A relaxed loop does not recompute what other ranks compute.
         let most = if map.age().is_some() { 1 } else { map.steps().min(steps) };
         for (once, times) in [(most, steps / most), (steps % most, 1)] {
             if once > 0 {
@@ -193,7 +190,7 @@ impl Session {
                     all.explain()?;
                 }
                 let then = all.run(state, &now, times);
-                // Nothing is left there but plans.
+                // Only plans remain there.
                 alone.0.acquire().images.in_memory.clear();
                 let before = std::mem::replace(&mut now, then?);
                 if before != begin {
@@ -204,8 +201,7 @@ impl Session {
         Ok(now)
     }
 
-    /// Position of the first pixel of the state, image by image, that differs between two runs in
-    /// blocks, on some rank.
+    /// Position of the first pixel of the state, image by image, that differs between two runs in blocks, on any rank.
     pub(crate) fn first_difference(
         &self,
         state: &SessionState,
@@ -252,7 +248,7 @@ impl<'a> BlockSteps<'a> {
         // Images of the state may be one image at first, and differ after a step.
         let slots: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
         let graph = body.unrolled(&slots, once, false);
-        // Relaxed, each block goes on with what the others have made.
+        // In a relaxed loop each block continues with the results of the others.
         let machine = session.engine().filter(|_| map.age().is_none() && !check).map(|engine| &engine.machine);
         let turns = turns(&graph, map.plane());
         let joined = |machine: &Arc<Machine>| map.over_land(&RectangleWork::new(&graph, map, turns, machine));
@@ -278,9 +274,8 @@ impl<'a> BlockSteps<'a> {
         Ok(all)
     }
 
-    /// The coordinates of the program of rectangle `c` minus those of images of an
-    /// extent: on a ring, the rectangle is in the middle, so that it reads nothing beyond an edge unless it is
-    /// nearly as long as the ring.
+    /// Coordinates in the program of rectangle `c` minus coordinates in images of shape `of`. With periodic axes the
+    /// rectangle is in the middle, so it reads nothing beyond an edge unless it is nearly as long as the axis.
     fn turn(&self, c: usize, of: Shape) -> [isize; 2] {
         let (plane, Rect { rows, columns }) = (self.map.plane(), self.rects[c].1);
         let middle = |w: Window, n: usize| (n.cast_signed() - w.len().cast_signed()) / 2 - w.start;
@@ -289,8 +284,8 @@ impl<'a> BlockSteps<'a> {
         [if turned[0] { y } else { 0 }, if turned[1] { x } else { 0 }]
     }
 
-    /// The regions of the state that belong to rectangle `c`, in the coordinates of its program:
-    /// images of another extent, such as numbers, are computed whole for each.
+    /// Regions of the state that belong to rectangle `c`, in the coordinates of its program. Images of another shape,
+    /// such as numbers, are computed whole for each rectangle.
     fn roots(&self, c: usize) -> Vec<Rect> {
         let of = |shape| {
             if self.map.divides(shape) { moved(self.rects[c].1, self.turn(c, shape)) } else { Rect::whole(shape) }
@@ -298,7 +293,7 @@ impl<'a> BlockSteps<'a> {
         self.kinds.iter().map(|(shape, _)| of(*shape)).collect()
     }
 
-    /// The program of a rectangle, on its rank.
+    /// Program of a rectangle, on its rank.
     fn local(&self, state: &mut SessionState, c: usize) -> Option<RectangleProgram> {
         if self.rects[c].0 != self.session.rank() {
             return None;
@@ -314,8 +309,8 @@ impl<'a> BlockSteps<'a> {
         Some(RectangleProgram { graph, roots, frames, ready: Cell::default() })
     }
 
-    /// The pixels that the rectangles' programs read, of inputs that have a number as images; each rectangle
-    /// has a buffer for each input.
+    /// Pixels that the rectangles' programs read, of inputs to which `image` gives a number. Each rectangle has a
+    /// buffer for each input.
     fn needed(&self, image: impl Fn(&BlockInput) -> Option<usize>) -> Vec<RankRect> {
         let mut all = Vec::new();
         for (c, (rank, _)) in self.rects.iter().enumerate() {
@@ -331,12 +326,12 @@ impl<'a> BlockSteps<'a> {
         all
     }
 
-    /// The pixels that the ranks compute: for each rectangle, each image of the state.
+    /// Pixels that the ranks compute, by rectangle and image of the state.
     fn computed(&self) -> Vec<RankRect> {
         let mut all = Vec::new();
         for (c, (rank, _)) in self.rects.iter().enumerate() {
             for (image, (rect, (shape, _))) in self.roots(c).into_iter().zip(self.kinds).enumerate() {
-                // Images that are computed for each rectangle are those of the first.
+                // Images that every rectangle computes are taken from the first one.
                 if self.map.divides(*shape) || c == 0 {
                     let buffer = c * self.kinds.len() + image;
                     let at = RankRect { rank: Some(*rank), image, rect, buffer, turn: [0; 2] };
@@ -347,7 +342,7 @@ impl<'a> BlockSteps<'a> {
         all
     }
 
-    /// The part of computed pixels that belongs to blocks: land keeps the pixels from before the loop.
+    /// Computed pixels that belong to blocks; land keeps the pixels from before the loop.
     fn of_blocks(&self, computed: &[RankRect]) -> Vec<RankRect> {
         let blocks = self.map.rectangles();
         let part = |at: &RankRect| {
@@ -360,7 +355,7 @@ impl<'a> BlockSteps<'a> {
         computed.iter().flat_map(part).collect()
     }
 
-    /// The strips of an image.
+    /// Strips of an image.
     fn strips(&self, image: usize, shape: Shape) -> impl Iterator<Item = RankRect> {
         let partition = &self.session.0.partition;
         (0..self.session.ranks()).map(move |rank| {
@@ -369,7 +364,7 @@ impl<'a> BlockSteps<'a> {
         })
     }
 
-    /// The strips of the state, each image in one buffer from number `first` on.
+    /// Strips of the state, with one buffer for each image from number `first` on.
     fn results(&self, first: usize, image: impl Fn(usize) -> usize) -> Vec<RankRect> {
         let of = |(slot, (shape, _)): (usize, &(Shape, DType))| {
             self.strips(image(slot), *shape).map(move |at| RankRect { buffer: first + slot, ..at })
@@ -377,7 +372,7 @@ impl<'a> BlockSteps<'a> {
         self.kinds.iter().enumerate().flat_map(of).collect()
     }
 
-    /// Runs the steps `times` times.
+    /// Runs the program of the iterations `times` times.
     fn run(&self, state: &mut SessionState, now: &[ValueId], times: usize) -> Result<Vec<ValueId>, EvaluationError> {
         let failed = |source| self.session.in_blocks_failed(source);
         let (mut strips, begun) = self.begin(state, now)?;
@@ -394,14 +389,15 @@ impl<'a> BlockSteps<'a> {
             moved.bytes += load.bytes;
         };
         let relaxed = self.map.age().is_some();
-        // Pixels that others need come first, and are sent while the rest is computed. Relaxed, blocks see each other's.
+        // Rectangles with pixels for other ranks are computed first, and their pixels are sent while the rest is
+        // computed. In relaxed loops blocks read each other's new pixels.
         let is_first = |c: &usize| relaxed || around.sent.values().flatten().any(|(h, _)| h / images == *c);
         let (first, rest): (Vec<usize>, Vec<usize>) = (0..self.locals.len()).partition(is_first);
         let bytes = |n: usize, rect: Rect| {
             let BlockInput { shape, dtype, .. } = self.inputs[n % self.inputs.len()];
             Some(rect.area() * shape.planes() * shape.pixel_bytes(dtype))
         };
-        // Relaxed, messages are awaited `age` exchanges later, so the last ones are not sent.
+        // Relaxed loops wait for messages `age` exchanges later, so the last messages are not sent.
         let (every, age) = self.map.age().map_or((1, 0), |age| (self.map.steps(), age));
         let late_by = age.saturating_mul(every);
         let mut late = VecDeque::new();
@@ -463,7 +459,7 @@ impl<'a> BlockSteps<'a> {
         Ok(names)
     }
 
-    /// Copies the results of some rectangles into the frames of this rank.
+    /// Copies the results of some rectangles to the frames of this rank.
     fn copy_here(
         &self,
         alone: &mut SessionState,
@@ -481,7 +477,7 @@ impl<'a> BlockSteps<'a> {
         Ok(())
     }
 
-    /// Fills frames, and the strips that receive the results, from the images of the session.
+    /// Fills frames, and the strips for the results, from the images of the session.
     fn begin(
         &self,
         state: &mut SessionState,
@@ -533,7 +529,7 @@ impl<'a> BlockSteps<'a> {
         Ok((strips, load))
     }
 
-    /// Gives frames back to the session of this rank.
+    /// Returns frames to the session of this rank.
     fn give_frames(&self, alone: &mut SessionState, frames: Vec<Option<DeviceRectangle>>) {
         for (n, frame) in frames.into_iter().enumerate() {
             let (c, input) = (n / self.inputs.len(), n % self.inputs.len());
@@ -548,7 +544,7 @@ impl<'a> BlockSteps<'a> {
         }
     }
 
-    /// The frames with these parts, out of the session of this rank.
+    /// Takes the frames with these parts out of the session of this rank.
     fn take_frames<'r>(
         &self,
         alone: &mut SessionState,
@@ -570,7 +566,7 @@ impl<'a> BlockSteps<'a> {
         Ok(frames)
     }
 
-    /// Computes the rectangle of a program: each image of the state.
+    /// Computes the rectangle of a program for each image of the state.
     fn compute(
         &self,
         state: &mut SessionState,
@@ -583,7 +579,7 @@ impl<'a> BlockSteps<'a> {
             None => {
                 let wants = vec![ResultDelivery::Keep; local.graph.roots.len()];
                 let request = alone.request(engine, state, local.graph.clone(), wants, &[]);
-                // The other ranks have other programs, and may have planned theirs.
+                // Other ranks have other programs, and may have planned theirs.
                 alone
                     .find_or_make_plan(engine, state, request, true)
                     .map_err(|e| EvaluationError::DuringExecution(e.error()))?
@@ -594,7 +590,7 @@ impl<'a> BlockSteps<'a> {
             ran.map_err(|FailedExecution { error, .. }| EvaluationError::DuringExecution(error))?;
         let mut results: Vec<DeviceRectangle> = Vec::with_capacity(plan.graph.roots.len());
         for (i, root) in plan.graph.roots.iter().enumerate() {
-            // Two images of the state may be one, and one may be a frame.
+            // Two images of the state may be one node, or be a frame.
             let frame = plan.graph.node(*root).op.source_value();
             let missing = || lost("a result");
             let part = if frame.is_some() || plan.graph.roots[i + 1..].contains(root) {
@@ -653,7 +649,7 @@ impl<'a> BlockSteps<'a> {
     }
 }
 
-/// Sources under the same names, for counting.
+/// Returns sources under their own names, for counting.
 struct UnchangedNames;
 
 impl RegionSupply for UnchangedNames {

@@ -1,8 +1,8 @@
-//! The rectangles in which ranks compute their blocks: few, where computing land takes less time than launches.
+//! Rectangles in which ranks compute their blocks: few, if computing land takes less time than more launches.
 //!
-//! Each rectangle is a program with launches of its own, and computes again what its neighbours do around their
-//! edges. A rank therefore computes land between its blocks, too, where a larger rectangle takes less work and, by its
-//! outline, needs pixels of no further rank. What it computes there is used around it, but is no result.
+//! Each rectangle is a program with its own launches, and recomputes pixels around its edges. A rank therefore computes
+//! land between its blocks, too, if a larger rectangle takes less work and its outline needs pixels of no further rank.
+//! Pixels computed there are used around them, but are no results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +12,22 @@ use crate::region::{Rect, required_regions};
 use crate::session::blocks::{BlockMap, both};
 use crate::shape::{Shape, Window};
 
-/// The work of rectangles of a plane, in pixels of its nodes: each as long as its traffic with memory.
+/// Work of rectangles of a plane, in pixels of nodes; a pixel counts as its memory traffic.
 pub(crate) struct RectangleWork {
     plane: (usize, usize),
-    /// True, for rows and for columns, if they are a ring.
+    /// `true`, for rows and for columns, if the axis is periodic.
     ring: [bool; 2],
-    /// The pixels of a node in whose time each rank launches one.
+    /// Launch time of a node on each rank, in pixels.
     launch: Vec<f64>,
     nodes: usize,
-    /// The number of planes of the nodes that read so many rows and columns more than those of a result.
+    /// Number of planes of nodes, by how many more rows and columns they read than the result has.
     planes: BTreeMap<(usize, usize), usize>,
 }
 
 impl RectangleWork {
-    /// That of a program whose results are of the plane's extent, or numbers.
+    /// Work of a program whose results are planes or numbers.
     pub(crate) fn new(graph: &Graph<Op>, map: &BlockMap, ring: [bool; 2], machine: &Machine) -> RectangleWork {
-        /// A number that is read and one that is written.
+        /// Bytes of a number that is read and one that is written.
         const BYTES: f64 = 16.0;
         let plane = map.plane();
         let all = (plane.0 * plane.1) as f64 * BYTES;
@@ -47,13 +47,13 @@ impl RectangleWork {
         RectangleWork { plane, ring, launch, nodes: graph.nodes.len(), planes }
     }
 
-    /// The most rows and columns that are read around a result, on each side if on both alike.
+    /// Most rows and columns that are read around a result on each side, assuming both sides are alike.
     fn reach(&self) -> (usize, usize) {
         let most = self.planes.keys().fold((0, 0), |most, more| (more.0.max(most.0), more.1.max(most.1)));
         (most.0.div_ceil(2), most.1.div_ceil(2))
     }
 
-    /// That of a rectangle of a rank.
+    /// Work of a rectangle of a rank.
     fn of(&self, rank: usize, rect: Rect) -> f64 {
         let line = |n: usize, more: usize, most: usize| (n + more).min(most) as f64;
         let pixels = self.planes.iter().map(|((rows, columns), planes)| {
@@ -65,7 +65,7 @@ impl RectangleWork {
 }
 
 impl BlockMap {
-    /// The ranks of the blocks within a rectangle and so many rows and columns around it.
+    /// Ranks of the blocks in a rectangle and in the rows and columns read around it.
     fn ranks_within(&self, Rect { rows, columns }: Rect, work: &RectangleWork) -> BTreeSet<usize> {
         let line = |w: Window, more: usize, n: usize, block: usize, ring: bool| -> BTreeSet<usize> {
             let (more, length) = (more.cast_signed(), n.cast_signed());
@@ -79,7 +79,7 @@ impl BlockMap {
         rows.iter().flat_map(|y| columns.iter().filter_map(move |x| self.ranks()[y * across + x])).collect()
     }
 
-    /// The disjoint rectangles of all ranks, with land where that takes less work.
+    /// Disjoint rectangles of all ranks, with land if that takes less work.
     pub(crate) fn over_land(&self, work: &RectangleWork) -> Vec<(usize, Rect)> {
         let mut taken = self.ranks().to_vec();
         let mut all = self.rectangles();
@@ -102,10 +102,11 @@ impl BlockMap {
     }
 }
 
-/// Joins two rectangles, and all that their hull touches, where that hull is free and takes less work; until no pair of
-/// near ones is left.
+/// Joins two rectangles, and all that their hull touches, if the hull is free and takes less work, until no near pair
+/// is left.
 fn together(mut all: Vec<Rect>, is_free: impl Fn(Rect, &[Rect]) -> bool, work: impl Fn(Rect) -> f64) -> Vec<Rect> {
-    /// Further rectangles, row by row, that are tried with one: a guess, so that a thousand take no time that counts.
+    /// Number of following rectangles, row by row, that are tried with each: a guess that keeps the time for a thousand
+    /// rectangles negligible.
     const NEAR: usize = 16;
     let mut before = usize::MAX;
     while all.len() < before {
@@ -128,7 +129,7 @@ fn together(mut all: Vec<Rect>, is_free: impl Fn(Rect, &[Rect]) -> bool, work: i
     all
 }
 
-/// The hull of a rectangle and all that it touches, and these.
+/// Hull of a rectangle and all rectangles that it touches, and those rectangles.
 fn closed(all: &[Rect], mut hull: Rect) -> (Rect, Vec<Rect>) {
     loop {
         let parts: Vec<Rect> = all.iter().copied().filter(|rect| !both(*rect, hull).is_empty()).collect();
@@ -144,7 +145,7 @@ fn closed(all: &[Rect], mut hull: Rect) -> (Rect, Vec<Rect>) {
 mod tests {
     use super::*;
 
-    /// Square blocks of `block` pixels, rows apart by spaces, of a program that reads a pixel around each.
+    /// Square blocks of `block` pixels, rows separated by spaces, of a program that reads one pixel around each.
     fn over_land(drawn: &str, block: usize, launch: f64) -> Vec<(usize, Rect)> {
         let ranks = drawn.chars().filter(|c| *c != ' ').map(|c| c.to_digit(10).map(|d| d as usize));
         let plane = (drawn.split(' ').count() * block, drawn.find(' ').unwrap() * block);
@@ -172,10 +173,10 @@ mod tests {
     #[test]
     fn blocks_of_others_are_not_computed_and_no_rank_meets_new_ones() {
         assert_eq!(over_land("0.1. 1.0. 0.1.", 10, 1e6).len(), 6);
-        // Joined, those of rank 0 would read pixels of rank 1, which each of them does only in the second map.
+        // Joined, rank 0's rectangles would read pixels of rank 1. In the second map each of them does anyway.
         assert_eq!(over_land("0...0 ..1.. .....", 10, 1e6).len(), 3);
         assert_eq!(over_land("0..0 .1.. ....", 10, 1e6).len(), 2);
-        // Rows are a ring.
+        // Rows are periodic.
         assert_eq!(over_land("0...0 ..... ..1..", 10, 1e6).len(), 3);
         assert_eq!(over_land("0...0 ..... ..1.. .....", 10, 1e6).len(), 2);
     }

@@ -1,4 +1,4 @@
-//! A synthetic picture of thin curved worms.
+//! Sample images for demonstrations and tests.
 
 use super::create::source;
 use super::{Image, image_or_failure};
@@ -6,7 +6,7 @@ use crate::error::Call;
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Pixels of picture per worm.
+/// Pixels of the picture per worm.
 const AREA_PER_WORM: usize = 2600;
 /// Seed of the random numbers.
 const SEED: u64 = 7;
@@ -15,17 +15,22 @@ const STEP: f64 = 0.5;
 /// Spacing of the background's shading, in pixels.
 const SHADING: f64 = 96.0;
 
-impl Image<f32> {
-    /// A picture for demonstrations and tests: thin, curved, bright worms on a darker, slightly
-    /// uneven and noisy background, with values in `0..=1`. A size always gives the same picture,
-    /// to the bit and on every machine: it uses only sums, products, quotients and square roots.
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn worms(session: &Session, height: usize, width: usize) -> Image<f32> {
-        let shape = Shape::new(height, width, 1);
-        let paint = |pixels: &mut [u8]| paint(bytemuck::cast_slice_mut(pixels), width, SEED);
-        image_or_failure(session, shape, source(Call::of("worms"), session, shape, paint))
-    }
+/// A picture for demonstrations and tests: thin, curved, bright worms on a darker, slightly uneven and
+/// noisy background, with values in `0..=1`. A size always gives the same picture, to the bit and on
+/// every machine: it uses only sums, products, quotients and square roots.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = samples::worms(&session, 64, 96);
+/// assert!(image.max_value().get()? <= 1.0);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[track_caller]
+pub fn worms(session: &Session, height: usize, width: usize) -> Image<f32> {
+    let shape = Shape::new(height, width, 1);
+    let paint = |pixels: &mut [u8]| paint(bytemuck::cast_slice_mut(pixels), width, SEED);
+    image_or_failure(session, shape, source(Call::of("worms"), session, shape, paint))
 }
 
 fn paint(pixels: &mut [f32], width: usize, seed: u64) {
@@ -46,7 +51,7 @@ fn paint(pixels: &mut [f32], width: usize, seed: u64) {
     }
 }
 
-/// Draws one worm as coverage in `0..=1`; worms that cross do not add up.
+/// Draws one worm as coverage in `0..=1`. Where worms cross, coverage is not added.
 fn draw_worm(cover: &mut [f32], (height, width): (usize, usize), random: &mut SplitMixGenerator) {
     let mut at = [random.uniform() * height as f64, random.uniform() * width as f64];
     let mut heading = random.direction();
@@ -65,7 +70,8 @@ fn draw_worm(cover: &mut [f32], (height, width): (usize, usize), random: &mut Sp
     }
 }
 
-/// A soft disc: the maximum of the present value and `brightness * (1 - (distance / radius)^2)`.
+/// Draws a soft disc: the maximum of the current value and
+/// `brightness * (1 - (distance / radius)^2)`.
 fn stamp(cover: &mut [f32], (height, width): (usize, usize), [cy, cx]: [f64; 2], radius: f64, brightness: f64) {
     let range = |c: f64, n: usize| (c - radius).max(0.0) as usize..((c + radius + 1.0).max(0.0) as usize).min(n);
     for y in range(cy, height) {
