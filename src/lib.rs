@@ -192,6 +192,8 @@ pub use horus_core::error::{Error, Result};
 #[doc(inline)]
 pub use horus_core::image::Image;
 #[doc(inline)]
+pub use horus_core::image::samples;
+#[doc(inline)]
 pub use horus_core::io::AnyImage;
 /// The crate ndarray, version 0.17, whose types appear in signatures
 /// ([`Image::to_array`](prelude::Image::to_array)). Import it from here: arrays of other versions

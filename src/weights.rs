@@ -7,7 +7,7 @@ use horus_core::comm::Communicator;
 use horus_core::comm::agree::agree_on;
 use horus_core::device::Device;
 use horus_core::error::Result;
-use horus_core::image::Image;
+use horus_core::image::samples;
 use horus_core::session::Session;
 use horus_core::settings::{NodeWeights, WEIGHTS, Weights};
 

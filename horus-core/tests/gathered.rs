@@ -14,7 +14,7 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::dtype::DType;
-use horus_core::image::Image as Handle;
+use horus_core::image::{Image as Handle, samples};
 use horus_core::ir::graph::Op;
 use horus_core::machine::{Machine, MachineProfile};
 use horus_core::ops::geometric::Flip;

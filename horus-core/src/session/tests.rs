@@ -2,7 +2,7 @@
 
 use crate::cpu::device::CpuDevice;
 use crate::error::Cause;
-use crate::image::Image;
+use crate::image::{Image, samples};
 use crate::session::*;
 use horus_testing::simulated::SimulatedDevice;
 

@@ -222,7 +222,8 @@ fn kept_programs_give_the_same_bits_everywhere() {
 
 /// The lines of a function of this file.
 fn source(name: &str) -> String {
-    let (_, rest) = include_str!("found.rs").split_once(&format!("fn {name}() -> ConformanceProgram {{\n")).expect("it is here");
+    let (_, rest) =
+        include_str!("found.rs").split_once(&format!("fn {name}() -> ConformanceProgram {{\n")).expect("it is here");
     let (body, _) = rest.split_once("\n}\n").expect("it ends");
     body.lines().map(|line| format!("{}\n", line.trim())).collect()
 }

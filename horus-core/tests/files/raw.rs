@@ -8,6 +8,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::{DType, Pixel};
 use horus_core::error::Result;
 use horus_core::image::Image;
+use horus_core::image::samples;
 use horus_core::io::{AnyImage, Depth, Format, OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::session::Session;
 use horus_core::shape::Axis;

@@ -7,7 +7,7 @@ use std::num::NonZeroU8;
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;
-use horus_core::image::Image;
+use horus_core::image::{Image, samples};
 use horus_core::io::{AnyImage, Format, OpenOptions, Picture, SaveOptions};
 use horus_core::plan::Transfer;
 use horus_core::session::Session;

@@ -9,6 +9,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::filters::{self, Footprint};
+use horus_core::image::samples;
 use horus_core::image::{Image, MovingWindow, Rank, Value};
 use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
 use horus_core::ops::geometric::Interpolation;

@@ -11,6 +11,7 @@ use horus_core::error::{Error, Result};
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::image::Image;
+use horus_core::image::samples;
 use horus_core::plan::work::ProgramWork;
 use horus_core::session::{Chooser, Session};
 use horus_testing::faulty::{FaultControl, FaultyDevice};

@@ -9,6 +9,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;
+use horus_core::image::samples;
 use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::movement::{Link, Load};

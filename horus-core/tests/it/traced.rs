@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::image::Image;
+use horus_core::image::samples;
 use horus_core::plan::{BusyTimes, Transfer};
 use horus_core::session::{Session, SessionBuilder};
 use horus_testing::simulated::SimulatedDevice;

@@ -3,7 +3,7 @@
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;
 use horus_core::filters::Footprint;
-use horus_core::image::Image;
+use horus_core::image::{Image, samples};
 use horus_core::io::{Alpha, AnyImage};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};

@@ -21,9 +21,9 @@ mod sampling;
 mod thin;
 mod tiles;
 
+use crate::parallel;
 use horus_plan::ops::Whole;
 use horus_plan::{implementation, whole_operations};
-use rayon::prelude::*;
 
 use super::plane::Plane;
 use super::simd::Isa;

@@ -1,6 +1,6 @@
 //! Reductions along rows, and over columns of row results, in the fixed order of [`horus_plan::ops::reduce`].
 
-use rayon::prelude::*;
+use crate::parallel;
 
 use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, grain, interleave, out, type_of, view};
 use crate::simd::Isa;

@@ -8,6 +8,7 @@ mod separable;
 
 use self::separable::SeparableSampler;
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, out, type_of, view};
+use crate::parallel;
 use crate::simd::{CACHED, Isa, prefetch};
 use crate::versions::for_each_isa;
 use horus_base::dispatch;
@@ -17,7 +18,6 @@ use horus_base::shape::{Border, Shape};
 use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::Remap;
 use horus_plan::ops::sampling::{MOST_TAPS, Sampling};
-use rayon::prelude::*;
 
 impl CpuOperation for Remap {
     fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {

@@ -8,7 +8,7 @@ mod moments;
 mod ranks;
 mod sums;
 
-use rayon::prelude::*;
+use crate::parallel;
 
 use super::plane::Plane;
 use super::simd::Isa;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use horus_core::device::Device;
-use horus_core::image::Image;
+use horus_core::image::{Image, samples};
 use horus_core::plan::{BusyTimes, Transfer};
 use horus_core::session::{Session, SessionBuilder};
 use horus_cuda::CudaDevice;

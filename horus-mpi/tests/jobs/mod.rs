@@ -9,6 +9,7 @@ use horus_core::comm::{Communicator, Parcel, SingleRankComm};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
+use horus_core::image::samples;
 use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use horus_core::comm::Communicator;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
+use horus_core::image::samples;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_mpi::MpiComm;

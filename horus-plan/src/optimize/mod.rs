@@ -91,11 +91,7 @@ impl<'a> OptimizationTarget<'a> {
 pub const PASSES: &[GraphPass] = &[
     GraphPass { name: "narrow to regions read", fusing: true, run: PassFunction::Recorded(region::narrow) },
     GraphPass { name: "split separable filters", fusing: true, run: PassFunction::Recorded(separable::split) },
-    GraphPass {
-        name: "split large rectangles",
-        fusing: false,
-        run: PassFunction::Recorded(windowed::split),
-    },
+    GraphPass { name: "split large rectangles", fusing: false, run: PassFunction::Recorded(windowed::split) },
     GraphPass { name: "common subexpressions", fusing: true, run: PassFunction::Recorded(cse::merge) },
     GraphPass { name: "share reductions", fusing: true, run: PassFunction::Recorded(shared_reductions::reduce) },
     GraphPass { name: "share transforms", fusing: true, run: PassFunction::Recorded(transforms::share) },
