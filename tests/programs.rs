@@ -74,6 +74,8 @@ mod structure_tensor;
 mod template_matching;
 #[path = "../examples/tiling.rs"]
 mod tiling;
+#[path = "../examples/tutorial.rs"]
+mod tutorial;
 #[path = "../examples/unsharp_mask.rs"]
 mod unsharp_mask;
 
@@ -214,6 +216,10 @@ fn run_tiling(s: &Session) -> Result<Vec<ProgramOutput>> {
     Ok(vec![tiles])
 }
 
+fn run_tutorial(s: &Session) -> Result<Vec<ProgramOutput>> {
+    Ok(vec![mask("tutorial", &tutorial::vessels(grey(s)))?])
+}
+
 /// Planes of bytes or of 16 bits, one after the other.
 fn planes<T: Pixel + ReadableElement>(s: &Session, name: &str) -> Vec<Image<T>> {
     golden::<T, ndarray::Ix3>(name).outer_iter().map(|plane| Image::from_array(s, plane)).collect()
@@ -301,7 +307,7 @@ type ProgramFunction = fn(&Session) -> Result<Vec<ProgramOutput>>;
 
 /// Every program, and its largest difference from its goldens relative to their largest value;
 /// masks must be equal. Unless noted, it allows some ten roundings of f32, 6e-8 each.
-const PROGRAMS: [(&str, f64, ProgramFunction); 29] = [
+const PROGRAMS: [(&str, f64, ProgramFunction); 30] = [
     ("unsharp_mask", 1e-6, run_unsharp_mask),
     ("canny", 0.0, run_canny),
     // A difference of sums of products, each ten times as large.
@@ -332,6 +338,7 @@ const PROGRAMS: [(&str, f64, ProgramFunction); 29] = [
     ("pyramids", 1e-6, run_pyramids),
     // Second derivatives: small differences of pixels some fifty times as large.
     ("tiling", 1e-5, run_tiling),
+    ("tutorial", 0.0, run_tutorial),
     ("flat_field", 1e-6, run_flat_field),
     ("cells", 0.0, run_cells),
     // A variance of sums, about their mean, of bilinear samples.

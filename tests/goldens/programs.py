@@ -426,6 +426,14 @@ save("pyramids", blend(a, b, mask, 4))
 save("tiling", np.maximum(gauss(grey, 2, (0, 2)), gauss(grey, 2, (2, 0))))
 
 
+def darker(image):
+    clean = ndi.median_filter(image, 5, mode="mirror")
+    return gauss(clean, 8) - clean > 0.03
+
+
+save("tutorial", decided(grey, darker), np.uint8)
+
+
 random = np.random.default_rng(11)
 y, x = np.mgrid[:32, :40]
 falloff = 1 - ((y - 16)**2 + (x - 20)**2) / 1000
