@@ -41,7 +41,7 @@ fn chunks_are_copied_and_told_of_once_they_are_there() {
         let mut to = vec![0; from.len()];
         let at = to.as_ptr() as usize;
         let told: Vec<AtomicUsize> = from.chunks(size).map(|_| AtomicUsize::new(0)).collect();
-        let targets = SequentialOutput::over(&mut to).into_parts(size);
+        let targets: Vec<_> = to.chunks_mut(size).map(SequentialOutput::over).collect();
         let check = |k: usize| {
             let want = from.chunks(size).nth(k).unwrap();
             // SAFETY: inside `to`, and nothing writes there any more.
