@@ -190,7 +190,7 @@ impl Sampling {
     }
 
     /// Returns `true` if fractions are relative to the nearest pixel, otherwise to the pixel at or before the position.
-    pub(crate) const fn from_nearest(self) -> bool {
+    pub(crate) const fn is_centred_on_nearest(self) -> bool {
         matches!(self, Sampling::Nearest | Sampling::Spline2 | Sampling::Spline4)
     }
 
@@ -208,7 +208,7 @@ impl Sampling {
     #[inline(always)]
     pub fn split_finite<F: Float>(self, position: f64) -> (i32, F) {
         let clamped = position.clamp(-FARTHEST, FARTHEST);
-        let whole = if self.from_nearest() { (clamped + 0.5).floor() } else { clamped.floor() };
+        let whole = if self.is_centred_on_nearest() { (clamped + 0.5).floor() } else { clamped.floor() };
         let before = ((self.taps() - 1) / 2) as i32;
         // After adding 1.5 * 2^52, a limited number is in the low 32 bits. A cast would check its range and an early
         // return would branch; vectors support neither.
