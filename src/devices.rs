@@ -10,9 +10,9 @@ use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
-use horus_core::machine::{DeviceForecast, here};
+use horus_core::machine::here;
 use horus_core::plan::work::ProgramWork;
-use horus_core::session::Chooser;
+use horus_core::session::{Chooser, DeviceForecast};
 use horus_core::settings::{DeviceChoice, ListedDevice};
 
 /// Maximum bytes of freed host memory for reuse.

@@ -225,7 +225,7 @@ mod tests {
             assert!(catch_unwind(|| panic!("of the program")).is_err());
             return;
         }
-        let name = "files::decode::tests::a_panic_of_a_decoder_is_not_printed";
+        let name = "decode::tests::a_panic_of_a_decoder_is_not_printed";
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         let out = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
         let told = String::from_utf8_lossy(&out.stderr);

@@ -58,6 +58,7 @@ pub use engine::read::Pending;
 #[doc(hidden)]
 pub use engine::replay::{FailedReplay, Replay, ReplayInputKind};
 pub(crate) use engine::stages::Delivery;
+pub use forecast::device::DeviceForecast;
 pub use forecast::memory::MemoryForecast;
 pub(crate) use images::on_demand::OnDemandImage;
 pub use memory::{MemoryInUse, MemoryUse};

@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn texts_that_are_too_long_are_passed_over_in_silence() {
         const CHILD: &str = "HORUS_TEST_OF_TEXTS";
-        let name = "files::tiff::source::tests::texts_that_are_too_long_are_passed_over_in_silence";
+        let name = "tiff::source::tests::texts_that_are_too_long_are_passed_over_in_silence";
         if std::env::var_os(CHILD).is_none() {
             let mut child = std::process::Command::new(std::env::current_exe().unwrap());
             let out = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();

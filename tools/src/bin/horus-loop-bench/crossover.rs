@@ -4,8 +4,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use horus::prelude::*;
-use horus_core::machine::{DeviceForecast, here};
+use horus_core::machine::here;
 use horus_core::plan::work::ProgramWork;
+use horus_core::session::DeviceForecast;
 use horus_models::poisson::{Poisson, Rhs};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::MachineProfile;
+use crate::machine::MachineProfile;
 use crate::plan::work::ProgramWork;
 
 /// Predicted time of a program on each device. It distinguishes seconds from milliseconds.
