@@ -59,7 +59,7 @@ The row computes `|a|` so far. Left to do:
 1. Its Rust body and CUDA expression, of methods of `Arithmetic` and functions of kernels/prelude.cuh; its line, and its names in other libraries (`like`).
 2. Where no method of `Arithmetic` computes it: one in horus-base/src/dtype/arithmetic.rs, and `hs_NAME` in kernels/prelude.cuh.
 3. With `fn NAME` in its braces it is a method of `Image`, which has as many as it may have (`METHODS` in tests/surface.rs): another has to go.
-4. HORUS_WRITE=1 cargo test -p horus-apps pages; its expectation in tests/goldens/command.py, then run that."""
+4. cargo xtask pages; its expectation in tests/goldens/command.py, then run that."""
     )
 
 
@@ -258,7 +258,7 @@ def whole(name, camel):
         """
 It compiles; the example of its function fails, and so do `samples_of_whole_image_operations` of horus-core and `emulate` of horus-cuda. Left to do: each
 TODO; a golden by SciPy or scikit-image (tests/goldens/regenerate.py, horus-core/tests/goldens); the page of operations
-(HORUS_WRITE=1 cargo test -p horus-apps pages); a line of CHANGELOG.md."""
+(cargo xtask pages); a line of CHANGELOG.md."""
     )
 
 

@@ -200,7 +200,7 @@ fn a_picture_larger_than_memory_is_the_same_bytes_in_bounded_memory() {
         let scales =
             |text: &str| text.lines().filter(|l| l.starts_with("scale")).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(scales(&whole), scales(&bounded));
-        assert!(!whole.contains("regions:") && bounded.contains("a pass for "), "{bounded}");
+        assert!(!whole.contains("regions:") && bounded.contains("reduction "), "{bounded}");
         let peak = number(&bounded, "peak");
         assert!(peak < MEMORY + BESIDE, "{peak} bytes at most, {} without a bound\n{bounded}", number(&whole, "peak"));
         let [one, other] = ["whole", "bounded"].map(|n| folder.path().join(n).with_extension(format));

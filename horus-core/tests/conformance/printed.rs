@@ -44,7 +44,7 @@ fn pixels(given: &ReferenceImage) -> String {
         Some(seed) => format!("image({}, DType::{dtype:?}, {seed})", shape(of)),
         None => dispatch!(dtype, T => {
             let all = list(given.as_slice::<T>(), |v| number(&format!("{v:?}"), std::any::type_name::<T>()));
-            format!("Image::new::<{}>({}, vec![{all}])", std::any::type_name::<T>(), shape(of))
+            format!("ReferenceImage::new::<{}>({}, vec![{all}])", std::any::type_name::<T>(), shape(of))
         }),
     }
 }
@@ -117,8 +117,8 @@ fn operation(of: &Op) -> String {
         Op::Index(axis) => format!("Op::Index(Axis::{axis:?})"),
         Op::Pixel(op, operands) => {
             let operands = list(operands, |o| match o {
-                PixelOpOperand::Input(i) => format!("Operand::Input({i})"),
-                PixelOpOperand::Const(c) => format!("Operand::Const({})", scalar(*c)),
+                PixelOpOperand::Input(i) => format!("PixelOpOperand::Input({i})"),
+                PixelOpOperand::Const(c) => format!("PixelOpOperand::Const({})", scalar(*c)),
             });
             format!("Op::Pixel(PixelOp::{op:?}, vec![{operands}])")
         }
@@ -134,18 +134,18 @@ fn operation(of: &Op) -> String {
             format!("Op::Separable {{ row: {row}, column: {column}, border: {} }}", border(*edge))
         }
         Op::OrderFilter(OrderFilter::Median(size), edge) => {
-            format!("Op::Order(MedianSize::{size:?}.into(), {})", border(*edge))
+            format!("Op::OrderFilter(MedianSize::{size:?}.into(), {})", border(*edge))
         }
         Op::OrderFilter(OrderFilter::Fold(Generalized { window, combine, reduce }), edge) => {
             let how = format!("combine: Combine::{combine:?}, reduce: Reduce::{reduce:?}");
-            format!("Op::Order(Generalized {{ window: {}, {how} }}.into(), {})", filter(window), border(*edge))
+            format!("Op::OrderFilter(Generalized {{ window: {}, {how} }}.into(), {})", filter(window), border(*edge))
         }
         Op::OrderFilter(OrderFilter::Truncated(Truncated { window, pairing, levels }), edge) => {
             let levels = levels.as_ref().map_or("None".to_string(), |TapLevels { by, depth, channels }| {
                 format!("Some(TapLevels {{ by: vec!{by:?}.into(), depth: {depth}, channels: {channels} }})")
             });
             let how = format!("window: {}, pairing: Pairing::{pairing:?}, levels: {levels}", filter(window));
-            format!("Op::Order(Truncated {{ {how} }}.into(), {})", border(*edge))
+            format!("Op::OrderFilter(Truncated {{ {how} }}.into(), {})", border(*edge))
         }
         Op::Warp(map, how, edge) => {
             let edge = match edge {

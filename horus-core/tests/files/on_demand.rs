@@ -205,7 +205,7 @@ fn what_does_not_fit_takes_passes_and_regions_and_says_so() -> Result<()> {
     let small = (&image / image.max_value()).resize(20, 20, Interpolation::Bilinear);
     assert_eq!(small.to_vec()?.len(), 400);
     let text = told.lock().unwrap();
-    assert!(text.contains("a pass for row_max in "), "{text}");
+    assert!(text.contains("reduction row_max in "), "{text}");
     assert!(!text.contains("480x512 f32"), "nothing whole is computed:\n{text}");
     Ok(())
 }

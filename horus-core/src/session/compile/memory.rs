@@ -56,6 +56,13 @@ pub(crate) struct MemoryLimits {
     pub(crate) is_forced: bool,
 }
 
+impl std::fmt::Display for MemoryLimits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1} MB of the host", self.host as f64 / 1e6)?;
+        self.device.map_or(Ok(()), |device| write!(f, " and {:.1} MB of the device", device as f64 / 1e6))
+    }
+}
+
 impl MemoryLimits {
     /// Returns `true` if a program fits when evaluated at once.
     pub(crate) fn fit(&self, need: ProgramMemory) -> bool {

@@ -106,7 +106,9 @@ impl Session {
             }
             state.images.release(|_| false);
             let sink = ResultDestination::Regions(grains);
-            let limits = match self.replace_sources_if_exceeded(state, engine, &graph, &gone, sink)? {
+            let exceeded = self.replace_sources_if_exceeded(state, engine, &graph, &gone, sink)?;
+            self.explain_reason(exceeded);
+            let limits = match exceeded {
                 Some(limits) => limits,
                 None => self.limits(state, engine, &graph)?,
             };

@@ -9,7 +9,7 @@ use crate::ops::reduce::RowReduce;
 use crate::plan::ResultDelivery;
 use crate::plan::state::Placement;
 use crate::region::Rect;
-use crate::session::compile::memory::{bytes, present};
+use crate::session::compile::memory::{MemoryLimits, bytes, present};
 use crate::session::compile::region::{RestrictedProgram, reductions_of, rows_of};
 use crate::session::compile::schedule::{ProgramSchedule, ScheduleStage, SlabSchedule};
 use crate::session::devices::Engine;
@@ -38,6 +38,15 @@ impl Session {
         }
     }
 
+    /// Passes the reason for an evaluation by regions to the explain sink: the limits that the program as a whole
+    /// exceeds, or none if results are delivered while others are computed.
+    pub(crate) fn explain_reason(&self, limits: Option<MemoryLimits>) {
+        self.explain_regions(&match limits {
+            Some(limits) => format!("the program does not fit as a whole: images may take {limits}"),
+            None => "the results are delivered while others are computed".into(),
+        });
+    }
+
     /// Computes the values of all stages in order, as images of the session; adds their names to `own`.
     pub(crate) fn run_stages(
         &self,
@@ -49,7 +58,7 @@ impl Session {
         for stage in stages {
             let ScheduleStage { graph, nodes, is_pass, division, values } = stage;
             let names = nodes.iter().map(|n| graph.node(*n).op.name()).collect::<Vec<_>>().join(", ");
-            let pass = if *is_pass { "a pass for " } else { "" };
+            let pass = if *is_pass { "reduction " } else { "" };
             self.explain_regions(&format!("{pass}{names} in {division}"));
             let room = |n: &NodeId| {
                 let call = Call { op: "evaluating by regions", site: graph.node(*n).site.site };
