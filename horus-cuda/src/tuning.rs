@@ -324,7 +324,7 @@ pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
 
 /// A choice from a model: enough pixels per thread that multiply-adds take longer than reads of shared memory, few
 /// enough registers for 16 warps, tiles that fit twice into the shared memory of a multiprocessor.
-pub(crate) fn guess(family: TunedFamily) -> Tuning {
+pub fn guess(family: TunedFamily) -> Tuning {
     let base =
         Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
     let cols = if family.bytes == 8 { 2 } else { 4 };

@@ -303,7 +303,7 @@ impl Trace {
     }
 
     /// Events of this rank as JSON, separated by commas.
-    pub(crate) fn json_events(&self) -> String {
+    pub fn json_events(&self) -> String {
         self.events.as_ref().map(|events| rows::json_events(self.rank, events)).unwrap_or_default()
     }
 }

@@ -53,7 +53,7 @@ pub use parts::KernelPart;
 pub(crate) use schedule::NearFilter;
 
 /// Name of every generated kernel.
-pub(crate) const ENTRY: &str = "hs_kernel";
+pub const ENTRY: &str = "hs_kernel";
 
 /// Geometries of a launch.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +176,7 @@ enum Repeats {
 /// # Errors
 /// [`DeviceError::Unsupported`] for a kernel no device runs: a linear filter of an integer image, a
 /// source. [`DeviceError::Limit`] if an extent is beyond 2^30.
-pub(crate) fn generate(
+pub fn generate(
     kernel: &Kernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,

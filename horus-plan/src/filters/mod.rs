@@ -28,7 +28,7 @@ pub use oriented::{gauss_2d, gauss_uv};
 pub const MAX_RADIUS: usize = 1 << 15;
 
 /// The largest number of taps of a dense oriented kernel.
-pub(crate) const MAX_DENSE_TAPS: usize = 1 << 24;
+pub const MAX_DENSE_TAPS: usize = 1 << 24;
 
 /// Taps of a Gaussian derivative for `x` in `-radius..=radius`: with `g = exp(-x^2 / 2 sigma^2)`
 /// normalised to sum 1, order 0 is `g`, order 1 is `x / sigma^2 g`, whose correlation is the

@@ -131,7 +131,7 @@ impl RowReduce {
     }
 
     /// The reductions whose results equal columns of this one's by bits, each with the first such column.
-    pub(crate) const fn includes(self) -> &'static [(RowReduce, usize)] {
+    pub const fn includes(self) -> &'static [(RowReduce, usize)] {
         match self {
             RowReduce::Extremes => &[(RowReduce::Min, 0), (RowReduce::Max, 1), (RowReduce::Extremes, 0)],
             RowReduce::Moments => &[(RowReduce::Sum, 0), (RowReduce::Moments, 0)],
@@ -376,7 +376,7 @@ pub fn fold_planes<T: Pixel, P: IntoIterator<Item = T>>(how: Fold, planes: impl 
 }
 
 /// Combines the lanes of a segment in halves.
-pub(crate) fn combine_lanes<T: Pixel>(how: Fold, mut lanes: [T; LANES]) -> T {
+pub fn combine_lanes<T: Pixel>(how: Fold, mut lanes: [T; LANES]) -> T {
     let mut half = LANES / 2;
     while half > 0 {
         for i in 0..half {
