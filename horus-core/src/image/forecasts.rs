@@ -58,8 +58,8 @@ impl Session {
     /// # let file = folder.path().join("large.npy");
     /// # Image::from_fn(&Session::on(device()?).build()?, 900, 1000, |y, x| (y * x) as u8).save(&file)?;
     /// let session = Session::on(device()?).host_memory(2_000_000).build()?;
-    /// let later = OpenOptions { later: Some(true), ..OpenOptions::default() };
-    /// let smooth = AnyImage::open_with(&session, &file, &later)?.to_unit().gauss(2.0);
+    /// let on_demand = OpenOptions { on_demand: Some(true), ..OpenOptions::default() };
+    /// let smooth = AnyImage::open_with(&session, &file, &on_demand)?.to_unit().gauss(2.0);
     /// let told = session.forecast_memory(&smooth)?;
     /// assert!(told.whole > 2_000_000 && told.division.is_some_and(|regions| regions.count() > 10));
     /// assert_eq!(session.forecast_memory(&smooth.crop(100, 100, 50, 60))?.division, None);

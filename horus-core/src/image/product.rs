@@ -22,7 +22,7 @@ impl<T: Float> Image<T> {
     /// let a = Image::from_slice(&session, (2, 3), &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     /// assert_eq!(a.matmul(&a.transpose()).to_vec()?, [14.0, 32.0, 32.0, 77.0]);
     /// let message = a.matmul(&a).to_vec().unwrap_err().to_string();
-    /// assert!(message.starts_with("matmul: 2x3 times 2x3 (at "), "{message}");
+    /// assert!(message.starts_with("matmul: 2x3 times 2x3; "), "{message}");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "gemm")]

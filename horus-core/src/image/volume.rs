@@ -75,7 +75,7 @@ impl<T: Element> Image<T> {
     /// }
     /// let line = ndarray::ArrayD::from_elem(&[5][..], 7u8);
     /// let told = Image::from_volume_array(&session, line.view()).check().unwrap_err().to_string();
-    /// assert!(told.starts_with("from_volume_array: an array of 1 axis; images have 2, volumes 3"), "{told}");
+    /// assert!(told.starts_with("from_volume_array: an array of 1 axis; an image has 2, a volume 3"), "{told}");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]

@@ -125,9 +125,9 @@ impl Session {
     /// ```
     /// # use std::sync::Arc;
     /// # use horus_core::{cpu::device::CpuDevice, device::Device, prelude::*};
-    /// # use horus_testing::simulated::Simulated;
-    /// let lane = || -> Arc<dyn Device> { Arc::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20)) };
-    /// let session = Session::over(vec![lane(), lane()]).build()?;
+    /// # use horus_testing::simulated::SimulatedDevice;
+    /// let device = || -> Arc<dyn Device> { Arc::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20)) };
+    /// let session = Session::over(vec![device(), device()]).build()?;
     /// let image = Image::from_slice(&session, (3, 2), &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     /// assert_eq!((image * 2.0).to_vec()?, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
     /// # Ok::<(), horus_core::error::Error>(())

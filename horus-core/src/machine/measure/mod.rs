@@ -39,8 +39,8 @@ struct MeasurementEffort {
 /// images and coarse numbers. Collective.
 ///
 /// ```no_run
-/// # use horus_core::{comm::Alone, cpu::device::CpuDevice, machine::{here, measure::measure}};
-/// let profile = measure(&CpuDevice::new(None)?, &Alone, false)?;
+/// # use horus_core::{comm::SingleRankComm, cpu::device::CpuDevice, machine::{here, measure::measure}};
+/// let profile = measure(&CpuDevice::new(None)?, &SingleRankComm, false)?;
 /// println!("{profile}");
 /// here::keep(&profile, None)?; // sessions use it from now on
 /// # Ok::<(), horus_core::error::Error>(())
