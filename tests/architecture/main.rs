@@ -314,14 +314,8 @@ fn unsafe_code_stays_where_it_may_be() {
 }
 
 /// Names of two published types each, and the reason.
-const SHARED: &[(&str, &str)] = &[
-    ("Image", "the oracle's images are what the engine's compute; both are called what they are"),
-    (
-        "Inside",
-        "statistics inside a mask are the user's; positions inside an input are the planner's, and hidden from users",
-    ),
-    ("Session", "the user's session is the core's with a choice among this machine's devices"),
-];
+const SHARED: &[(&str, &str)] =
+    &[("Session", "the user's session is the core's with a choice among this machine's devices")];
 
 #[test]
 fn no_two_published_types_share_a_name() {
