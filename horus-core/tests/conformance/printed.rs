@@ -150,7 +150,7 @@ fn operation(of: &Op) -> String {
         Op::Warp(map, how, edge) => {
             let edge = match edge {
                 WarpEdge::Border(mode) => format!("{}.into()", border(*mode)),
-                WarpEdge::Inside(inside) => format!("Edge::Inside({inside:?})"),
+                WarpEdge::Inside(inside) => format!("WarpEdge::Inside({inside:?})"),
             };
             format!("Op::Warp({map:?}, Interpolation::{how:?}, {edge})")
         }
@@ -212,7 +212,7 @@ fn whole_image(of: &Whole) -> String {
                 }
                 other => format!("Metric::{other:?}"),
             };
-            let rest = format!("offsets: {offsets:?}, metric: {metric}, found: Sought::{found:?}");
+            let rest = format!("offsets: {offsets:?}, metric: {metric}, found: NearestResult::{found:?}");
             format!("NearestPixel {{ along: Axis::{along:?}, {rest} }}")
         }
         Whole::Reconstruct(Reconstruction { erosion, neighbours: how }) => {
