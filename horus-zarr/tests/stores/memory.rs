@@ -49,7 +49,7 @@ fn a_store_larger_than_memory_is_the_same_bytes() {
         // A quarter of the result.
         let parts = filter(&large, &bounded, Some(SIDE * SIDE), shard);
         assert!(!all.contains("regions:"), "{all}");
-        assert!(parts.contains("a pass for ") && parts.matches("regions:").count() >= 2, "{parts}");
+        assert!(parts.contains("reduction ") && parts.matches("regions:").count() >= 2, "{parts}");
         let (a, b) = (files(&whole.join("0")), files(&bounded.join("0")));
         assert_eq!(a.len(), b.len());
         assert!(a == b, "files differ");
