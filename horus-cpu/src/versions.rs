@@ -39,29 +39,6 @@ macro_rules! for_each_isa {
 }
 pub(crate) use for_each_isa;
 
-/// [`for_each_isa!`] for bodies whose vectors have at most 256 bits, which AVX-512 makes no faster.
-macro_rules! for_avx2 {
-    ($(#[$doc:meta])* $vis:vis fn $name:ident[$($generics:tt)*][$($used:tt)*]($($arg:ident: $ty:ty),* $(,)?)
-     as $body:ident) => {
-        $(#[$doc])*
-        $vis fn $name<$($generics)*>(isa: $crate::simd::Isa, $($arg: $ty),*) {
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma")]
-            fn avx2<$($generics)*>($($arg: $ty),*) {
-                $body::<$($used)*>($($arg),*)
-            }
-            match isa {
-                // SAFETY: an instruction set is only named after it was detected (`Isa::available`); both have AVX2.
-                #[cfg(target_arch = "x86_64")]
-                $crate::simd::Isa::Avx2 | $crate::simd::Isa::Avx512 => unsafe { avx2::<$($used)*>($($arg),*) },
-                #[cfg(not(target_arch = "x86_64"))]
-                $crate::simd::Isa::Portable => $body::<$($used)*>($($arg),*),
-            }
-        }
-    };
-}
-pub(crate) use for_avx2;
-
 /// Calls a function for the vectors of an instruction set and a type, compiled into a function that enables the set.
 /// All callers do the same. Vectors are not loaded in closures: a closure that is not inlined has the baseline's
 /// instructions, and takes several times as long.

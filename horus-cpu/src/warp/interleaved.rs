@@ -9,7 +9,7 @@ use super::sample::Sampler;
 use super::widened;
 use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
-use crate::versions::for_avx2;
+use crate::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
 use horus_plan::ops::edge::WarpEdge;
@@ -29,7 +29,7 @@ pub(super) fn sampled<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     }
 }
 
-for_avx2! {
+for_each_isa! {
     fn group[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize][P, T, S, N, C](
         plane: &Plane<'_, P>, map: &Affine, rule: &WarpEdge, first: usize, tile: &mut OutputTile<'_, T>
     ) as rows
@@ -49,6 +49,7 @@ struct SampleNeighbourhood<'a, P> {
 /// Computes up to `C` samples of each pixel, from this one on, in the lanes of a vector.
 #[inline(always)]
 fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
+    _: Isa,
     plane: &Plane<'_, P>,
     map: &Affine,
     rule: &WarpEdge,

@@ -1,6 +1,7 @@
 //! Conversion between planes and interleaved channels.
 
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, out, view};
+use crate::parallel;
 use crate::simd::Isa;
 use crate::versions::{for_each_isa, moved};
 use horus_base::dtype::Pixel;
@@ -40,7 +41,7 @@ fn deinterleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &Operatio
             tasks.push((from, to));
         }
     }
-    to.run(tasks, |(from, mut to)| split(isa, from, &mut to));
+    parallel::for_each(to.threads, tasks, |(from, mut to)| split(isa, from, &mut to));
 }
 
 /// Writes rows `rows` of interleaved samples from planes.
@@ -59,7 +60,7 @@ fn interleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationO
             tasks.push((from, to));
         }
     }
-    to.run(tasks, |(from, to)| join(isa, &from, to));
+    parallel::for_each(to.threads, tasks, |(from, to)| join(isa, &from, to));
 }
 
 for_each_isa! {

@@ -56,13 +56,6 @@ pub(super) struct OperationOutput {
     pub(super) isa: Isa,
 }
 
-impl OperationOutput {
-    /// Runs tasks, on several threads if there are any.
-    fn run<Task: Send>(&self, tasks: Vec<Task>, run: impl Fn(Task) + Sync + Send) {
-        parallel::for_each(self.threads, tasks, run);
-    }
-}
-
 /// Runs an operation on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if
 /// `threads` is 1.
 ///

@@ -86,7 +86,7 @@ pub(crate) struct ScheduleStage {
     /// Nodes that are computed.
     pub(crate) nodes: Vec<NodeId>,
     /// `true` if the nodes reduce the roots.
-    pub(crate) is_pass: bool,
+    pub(crate) is_reduction: bool,
     pub(crate) division: Division,
     /// Names of the values.
     pub(crate) values: Vec<ValueId>,
@@ -201,7 +201,7 @@ impl Session {
             };
             let values = named(state, &nodes);
             rest = without(rest, &nodes, &values, &mut made);
-            stages.push(ScheduleStage { graph: bands, is_pass: true, division, values, nodes });
+            stages.push(ScheduleStage { graph: bands, is_reduction: true, division, values, nodes });
         }
         let ResultDestination::Regions(_) = sink else {
             while unread(state, &rest).next().is_some() {
@@ -222,7 +222,7 @@ impl Session {
                 let values = named(state, &roots);
                 rest = without(rest, &roots, &values, &mut made);
                 let nodes = program.roots.clone();
-                stages.push(ScheduleStage { graph: program, is_pass: false, division, values, nodes });
+                stages.push(ScheduleStage { graph: program, is_reduction: false, division, values, nodes });
             }
             return Ok(Some(ProgramSchedule { stages, rest, taken: None, own: Vec::new() }));
         };

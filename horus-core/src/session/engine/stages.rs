@@ -56,16 +56,16 @@ impl Session {
         own: &mut Vec<ValueId>,
     ) -> Result<(), EvaluationError> {
         for stage in stages {
-            let ScheduleStage { graph, nodes, is_pass, division, values } = stage;
+            let ScheduleStage { graph, nodes, is_reduction, division, values } = stage;
             let names = nodes.iter().map(|n| graph.node(*n).op.name()).collect::<Vec<_>>().join(", ");
-            let pass = if *is_pass { "reduction " } else { "" };
-            self.explain_regions(&format!("{pass}{names} in {division}"));
+            let kind = if *is_reduction { "reduction " } else { "" };
+            self.explain_regions(&format!("{kind}{names} in {division}"));
             let room = |n: &NodeId| {
                 let call = Call { op: "evaluating by regions", site: graph.node(*n).site.site };
                 let room = self.0.pool.try_allocate(bytes(graph, *n));
                 // Other ranks may have enough memory, and continue.
                 let mut room = room.map_err(|e| EvaluationError::DuringExecution(self.at_host(call, e)))?;
-                if *is_pass {
+                if *is_reduction {
                     room.bytes_mut().fill(0); // counts are added
                 }
                 Ok(room)
@@ -149,8 +149,8 @@ impl Session {
 impl ScheduleStage {
     /// Program of a region of the results, or of the images that are reduced.
     fn job(&self, state: &SessionState, region: Rect) -> RestrictedProgram {
-        let ScheduleStage { graph, nodes, is_pass, .. } = self;
-        if !is_pass {
+        let ScheduleStage { graph, nodes, is_reduction, .. } = self;
+        if !is_reduction {
             return RestrictedProgram::of(state, graph, &vec![region; graph.roots.len()]);
         }
         reductions_of(state, graph, nodes, region)
@@ -162,7 +162,7 @@ impl ScheduleStage {
         for ((node, result), part) in nodes.zip(results).zip(taken) {
             let Node { op, shape, dtype, .. } = node;
             let of = (*shape, shape.pixel_bytes(*dtype));
-            if !self.is_pass {
+            if !self.is_reduction {
                 session.put_levels(result.bytes_mut(), of, 0..shape.depth, region, part.bytes());
                 continue;
             }
