@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -59,22 +59,39 @@ fn each_example_is_short_and_has_its_place_in_the_gallery() {
     }
 }
 
+/// Returns `true` if every example was built from its source as it is, with the library as it is.
+fn up_to_date(programs: &Path) -> bool {
+    let time = |path: PathBuf| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let dependencies = fs::read_dir(programs.join("../deps")).expect("the folder of libraries");
+    let libraries = dependencies.map(|file| file.expect("a file").path());
+    let library = libraries.filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libhorus-") && name.ends_with(".rlib")
+    });
+    let library = library.filter_map(time).max();
+    let newer = |name: String| {
+        let (program, source) = (time(programs.join(&name)), time(root().join(format!("examples/{name}.rs"))));
+        program.is_some() && program >= library && program >= source
+    };
+    library.is_some() && examples().into_iter().all(newer)
+}
+
 /// Runs each example as a user does, and compares its output.
 #[test]
 fn the_gallery_shows_what_the_examples_write() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("assets")).expect("a folder");
     fs::copy(root().join("assets/vessels.png"), folder.path().join("assets/vessels.png")).expect("a copy");
-    // `cargo test` has built them; `cargo test --test guide` has not.
-    let mut build = Command::new(env!("CARGO"));
-    // Built for the whole workspace, like the test: single packages have other features, and
-    // everything would be compiled again.
-    build.args(["build", "--quiet", "--workspace", "--examples"]).current_dir(root());
-    if !cfg!(feature = "cuda") {
-        build.arg("--no-default-features");
-    }
-    assert!(build.status().expect("cargo").success(), "examples build");
     let programs = std::env::current_exe().expect("a path").with_file_name("").join("../examples");
+    // `cargo test` has built them; `cargo test --test guide` has not.
+    if !up_to_date(&programs) {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--workspace", "--examples"]).current_dir(root());
+        if !cfg!(feature = "cuda") {
+            build.arg("--no-default-features");
+        }
+        assert!(build.status().expect("cargo").success(), "examples build");
+    }
 
     let session = Session::builder().device("cpu").build().expect("a session on the CPU");
     for name in examples() {

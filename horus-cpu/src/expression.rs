@@ -143,7 +143,7 @@ impl Expression<'_> {
         moved!(dtype, T => {
             // SAFETY: each is another free slot, or the output.
             let mut to: Vec<&mut [T]> = targets.iter().map(|t| unsafe { self.written(*t, dtype, at) }).collect();
-            interleave::split(self.isa, self.samples(input, plane, at), &mut to);
+            interleave::split(self.samples(input, plane, at), &mut to);
         });
     }
 
@@ -157,7 +157,7 @@ impl Expression<'_> {
                 Some(plane) => {
                     let samples = self.inputs[input].samples;
                     let from = self.samples(input, plane / samples, at);
-                    interleave::pick(self.isa, &from[plane % samples..], samples, to);
+                    interleave::pick(&from[plane % samples..], samples, to);
                 }
                 None => to.fill(self.schedule.constants[outside].as_slice::<T>()[0]),
             }
@@ -178,7 +178,7 @@ impl Expression<'_> {
             };
             let from: Vec<&[T]> = samples.iter().map(run).collect();
             if n == 1 || from.iter().all(|samples| samples.len() > 1) {
-                interleave::join(self.isa, &from, to);
+                interleave::join(&from, to);
                 return;
             }
             for (c, samples) in from.iter().enumerate() {

@@ -9,7 +9,7 @@ use super::bytes::{self, Dot};
 use super::plane::Plane;
 use super::simd::Isa;
 use super::tile_code::KernelVariant;
-use super::versions::for_each_isa;
+use super::versions::{for_each_isa, for_least_isa};
 use super::whole::{out, view};
 use super::windowed::WindowedOutput;
 use horus_base::dispatch;
@@ -394,13 +394,6 @@ enum IntegerOutput<'a> {
     Words(&'a mut [u16]),
 }
 
-for_each_isa! {
-    /// Applies all filters of the chain to the given rows.
-    fn apply_filters[S: Pixel + Into<i32>, A: Sum][S, A](
-        plane: &Plane<'_, S>, passes: &[IntegerFilter], rows: Window, out: &mut IntegerOutput<'_>
-    ) as apply_filters_body
-}
-
 /// Pixels computed together. Rows are stored in multiples of it, so that none are left over.
 const LANES: usize = 64;
 /// Elements stored beyond a row: [`MOST`] taps and as many sums of neighbours read them.
@@ -443,9 +436,9 @@ impl<A: Sum> PaddedRows<A> {
     }
 }
 
-#[inline(always)]
-fn apply_filters_body<S: Pixel + Into<i32>, A: Sum>(
-    _: Isa,
+/// Applies all filters of the chain to the given rows.
+fn apply_filters<S: Pixel + Into<i32>, A: Sum>(
+    isa: Isa,
     plane: &Plane<'_, S>,
     passes: &[IntegerFilter],
     rows: Window,
@@ -493,11 +486,11 @@ fn apply_filters_body<S: Pixel + Into<i32>, A: Sum>(
             let read = &before[i];
             let Some(next) = after.first_mut() else {
                 for y in block.start..block.end {
-                    filter(pass, read, (y, height), y == block.start, &mut kept, line);
+                    filter(isa, pass, read, (y, height), y == block.start, &mut kept, line);
                     let at = (y - rows.start).cast_unsigned() * width;
                     match out {
-                        IntegerOutput::Bytes(out) => narrow(line, &mut out[at..at + width], |v| v.byte()),
-                        IntegerOutput::Words(out) => narrow(line, &mut out[at..at + width], |v| v.word()),
+                        IntegerOutput::Bytes(out) => narrow_to_bytes(line, &mut out[at..at + width]),
+                        IntegerOutput::Words(out) => narrow_to_words(line, &mut out[at..at + width]),
                     }
                 }
                 continue;
@@ -506,13 +499,9 @@ fn apply_filters_body<S: Pixel + Into<i32>, A: Sum>(
             let wanted = next.rows;
             for y in wanted.start..wanted.end {
                 let to = &mut next.row_mut(y)[left..left + wide];
-                filter(pass, read, (y, height), y == wanted.start, &mut kept, to);
-                match pass.wrapped {
-                    Some(DType::U8) => to.iter_mut().for_each(|v| *v = v.wrapped::<u8>()),
-                    Some(DType::I8) => to.iter_mut().for_each(|v| *v = v.wrapped::<i8>()),
-                    Some(DType::U16) => to.iter_mut().for_each(|v| *v = v.wrapped::<u16>()),
-                    Some(_) => to.iter_mut().for_each(|v| *v = v.wrapped::<i16>()),
-                    None => {}
+                filter(isa, pass, read, (y, height), y == wanted.start, &mut kept, to);
+                if let Some(dtype) = pass.wrapped {
+                    wrap(dtype, to);
                 }
                 next.extend(&passes[i + 1], y, width);
             }
@@ -520,9 +509,28 @@ fn apply_filters_body<S: Pixel + Into<i32>, A: Sum>(
     }
 }
 
-/// Converts pixels to sums.
+for_least_isa! {
+    /// Takes results modulo the range of a type.
+    fn wrap[A: Sum][A](dtype: DType, results: &mut [A]) as wrap_body
+}
+
 #[inline(always)]
-fn widen<S: Pixel + Into<i32>, A: Sum>(pixels: &[S], to: &mut [A]) {
+fn wrap_body<A: Sum>(dtype: DType, results: &mut [A]) {
+    match dtype {
+        DType::U8 => results.iter_mut().for_each(|v| *v = v.wrapped::<u8>()),
+        DType::I8 => results.iter_mut().for_each(|v| *v = v.wrapped::<i8>()),
+        DType::U16 => results.iter_mut().for_each(|v| *v = v.wrapped::<u16>()),
+        _ => results.iter_mut().for_each(|v| *v = v.wrapped::<i16>()),
+    }
+}
+
+for_least_isa! {
+    /// Converts pixels to sums.
+    fn widen[S: Pixel + Into<i32>, A: Sum][S, A](pixels: &[S], to: &mut [A]) as widen_body
+}
+
+#[inline(always)]
+fn widen_body<S: Pixel + Into<i32>, A: Sum>(pixels: &[S], to: &mut [A]) {
     #[inline(always)]
     fn part<S: Pixel + Into<i32>, A: Sum>(pixels: &[S; LANES], to: &mut [A; LANES]) {
         for x in 0..LANES {
@@ -532,6 +540,19 @@ fn widen<S: Pixel + Into<i32>, A: Sum>(pixels: &[S], to: &mut [A]) {
     let ((pixels, last), (to, rest)) = (pixels.as_chunks(), to.as_chunks_mut());
     pixels.iter().zip(to).for_each(|(pixels, to)| part(pixels, to));
     last.iter().zip(rest).for_each(|(pixel, to)| *to = A::of(*pixel));
+}
+
+for_least_isa! { fn narrow_to_bytes[A: Sum][A](line: &[A], out: &mut [u8]) as narrow_to_bytes_body }
+for_least_isa! { fn narrow_to_words[A: Sum][A](line: &[A], out: &mut [u16]) as narrow_to_words_body }
+
+#[inline(always)]
+fn narrow_to_bytes_body<A: Sum>(line: &[A], out: &mut [u8]) {
+    narrow(line, out, |v| v.byte());
+}
+
+#[inline(always)]
+fn narrow_to_words_body<A: Sum>(line: &[A], out: &mut [u16]) {
+    narrow(line, out, |v| v.word());
 }
 
 /// Stores the low bits of results.
@@ -563,10 +584,22 @@ struct ReusedSums<'a, A> {
     doubled: &'a mut [A],
 }
 
-/// Filters row `y` of an image of some height into `to`, and divides. Column sums follow from the row before by adding
-/// and subtracting one pixel each, row sums from sums of halves.
+for_each_isa! {
+    /// Filters row `y` of an image of some height into `to`, and divides. Column sums follow from the row before by
+    /// adding and subtracting one pixel each, row sums from sums of halves.
+    fn filter[A: Sum][A](
+        pass: &IntegerFilter,
+        read: &PaddedRows<A>,
+        place: (isize, usize),
+        first: bool,
+        kept: &mut ReusedSums<'_, A>,
+        to: &mut [A],
+    ) as filter_body
+}
+
 #[inline(always)]
-fn filter<A: Sum>(
+fn filter_body<A: Sum>(
+    _: Isa,
     pass: &IntegerFilter,
     read: &PaddedRows<A>,
     (y, height): (isize, usize),

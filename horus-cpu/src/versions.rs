@@ -39,6 +39,25 @@ macro_rules! for_each_isa {
 }
 pub(crate) use for_each_isa;
 
+/// Like [`for_each_isa!`], compiled once, for the smallest instruction set: for code that wider vectors do not speed up
+/// (`docs/performance/building.md`). Functions and bodies do not take the set.
+macro_rules! for_least_isa {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident[$($generics:tt)*][$($used:tt)*]($($arg:ident: $ty:ty),* $(,)?)
+     $(-> $ret:ty)? as $body:ident) => {
+        $(#[$doc])*
+        $vis fn $name<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
+            #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma"))]
+            fn compiled<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
+                $body::<$($used)*>($($arg),*)
+            }
+            // SAFETY: kernels run with at least these instructions.
+            #[allow(unused_unsafe)]
+            unsafe { compiled::<$($used)*>($($arg),*) }
+        }
+    };
+}
+pub(crate) use for_least_isa;
+
 /// Calls a function for the vectors of an instruction set and a type, compiled into a function that enables the set.
 /// All callers do the same. Vectors are not loaded in closures: a closure that is not inlined has the baseline's
 /// instructions, and takes several times as long.

@@ -4,7 +4,7 @@ use super::extremes::Extremes;
 use crate::patch::{BLOCK_COLS, Patch, for_each_block};
 use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
 use horus_plan::ops::neighbourhood::{Combine, Generalized, Reduce};
@@ -24,7 +24,7 @@ pub(crate) fn generalized<T: Pixel>(
     let taps: Vec<Tap<T>> = (g.window.offsets().into_iter().zip(g.window.taps()))
         .map(|((dy, dx), &weight)| Tap { dy, dx: dx * plane.samples.cast_signed(), weight: T::from_f64(weight) })
         .collect();
-    for_each_block(plane, g.window.reach(), border, tile, |patch, block| direct(isa, patch, &taps, g, block));
+    for_each_block(plane, g.window.reach(), border, tile, |patch, block| direct(patch, &taps, g, block));
 }
 
 struct Tap<T> {
@@ -34,19 +34,13 @@ struct Tap<T> {
     weight: T,
 }
 
-for_each_isa! {
+for_least_isa! {
     fn direct[T: Pixel][T](patch: &Patch<'_, T>, taps: &[Tap<T>], g: &Generalized, tile: &mut OutputTile<'_, T>)
     as direct_block
 }
 
 #[inline(always)]
-fn direct_block<T: Pixel>(
-    _: Isa,
-    patch: &Patch<'_, T>,
-    taps: &[Tap<T>],
-    g: &Generalized,
-    tile: &mut OutputTile<'_, T>,
-) {
+fn direct_block<T: Pixel>(patch: &Patch<'_, T>, taps: &[Tap<T>], g: &Generalized, tile: &mut OutputTile<'_, T>) {
     let (x, n) = (tile.cols.start.cast_signed(), tile.cols.len());
     let mut values = [T::ZERO; BLOCK_COLS];
     for y in tile.rows.start..tile.rows.end {

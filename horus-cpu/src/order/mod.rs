@@ -28,7 +28,7 @@ pub(crate) fn filter<'a, T: Pixel>(
 ) {
     match filter {
         OrderFilter::Fold(g) => generalized(&planes(channel), g, border, tile, isa),
-        OrderFilter::Truncated(t) => truncated(planes, channel, t, border, tile, isa),
+        OrderFilter::Truncated(t) => truncated(planes, channel, t, border, tile),
         OrderFilter::Median(size) => median(&planes(channel), *size, border, tile, isa),
     }
 }

@@ -7,8 +7,7 @@ use std::cell::RefCell;
 
 use crate::patch::{BLOCK_COLS, BLOCK_ROWS, Patch, for_each_part};
 use crate::plane::{OutputTile, Plane};
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
 use horus_plan::ops::neighbourhood::{Pairing, Reach, Truncated};
@@ -32,7 +31,6 @@ pub(crate) fn truncated<'a, T: Pixel>(
     filter: &Truncated,
     border: Border,
     tile: &mut OutputTile<'_, T>,
-    isa: Isa,
 ) {
     let (within, levels, samples) = (SumRange::of::<T>(filter), filter.levels(), planes(channel).samples);
     let reach = filter.window.reach().in_samples(samples);
@@ -50,19 +48,12 @@ pub(crate) fn truncated<'a, T: Pixel>(
                 match filter.plane(channel, by, border) {
                     Some(plane) => {
                         let patch = Patch::around(&planes(plane), part.rows, &part.cols, reach, border, copy);
-                        widen(isa, &patch, part, reach, stride, to);
+                        widen(&patch, part, reach, stride, to);
                     }
                     None => to.fill(border.constant().map_or(T::ZERO, T::from_f64).to_f64()),
                 }
             }
-            sums(
-                isa,
-                &pixels[..all],
-                stride,
-                &terms(filter, &levels, (level, stride, samples)),
-                (filter, within),
-                part,
-            );
+            sums(&pixels[..all], stride, &terms(filter, &levels, (level, stride, samples)), (filter, within), part);
         });
     });
 }
@@ -116,7 +107,7 @@ fn terms(filter: &Truncated, levels: &[i32], (level, stride, samples): (usize, u
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Converts the pixels around a part of a tile to `f64`, in rows `stride` pixels apart.
     fn widen[T: Pixel][T](
         patch: &Patch<'_, T>, part: &OutputTile<'_, T>, reach: Reach, stride: usize, to: &mut [f64]
@@ -125,7 +116,6 @@ for_each_isa! {
 
 #[inline(always)]
 fn widen_rows<T: Pixel>(
-    _: Isa,
     patch: &Patch<'_, T>,
     part: &OutputTile<'_, T>,
     Reach { up, left, right, .. }: Reach,
@@ -143,7 +133,7 @@ fn widen_rows<T: Pixel>(
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     /// The sums of a part of a tile, truncated to its type.
     fn sums[T: Pixel][T](
         pixels: &[f64], stride: usize, terms: &[TapTerm], how: (&Truncated, SumRange), part: &mut OutputTile<'_, T>
@@ -152,7 +142,6 @@ for_each_isa! {
 
 #[inline(always)]
 fn sums_of<T: Pixel>(
-    _: Isa,
     pixels: &[f64],
     stride: usize,
     terms: &[TapTerm],

@@ -12,19 +12,12 @@ use super::sample::Bilinear;
 use super::{edge, interleaved, outside, sampled_part, widened};
 use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dtype::{Arithmetic, Float, Pixel};
 use horus_plan::ops::edge::WarpEdge;
 use horus_plan::ops::geometric::Affine;
 
-for_each_isa! {
-    pub(super) fn sampled[P: Pixel, T: Pixel][P, T](
-        plane: &Plane<'_, P>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>
-    ) as rows
-}
-
-#[inline(always)]
-fn rows<P: Pixel, T: Pixel>(
+pub(super) fn sampled<P: Pixel, T: Pixel>(
     isa: Isa,
     plane: &Plane<'_, P>,
     map: &Affine,
@@ -40,7 +33,6 @@ fn rows<P: Pixel, T: Pixel>(
 }
 
 /// Columns `cols` of a tile, at most [`WIDTH`].
-#[inline(always)]
 fn part<P: Pixel, T: Pixel>(
     isa: Isa,
     plane: &Plane<'_, P>,
@@ -65,7 +57,7 @@ fn part<P: Pixel, T: Pixel>(
     let touching = if constant.is_some() { elements(axis.run(pixels.len(), &(-1..width))) } else { 0..cols.len() };
     let first = skipped + inner.start;
     let axis = LinearCoordinate { start: axis.at(first / samples), ..axis };
-    let columns = PairColumns::<T::Interp>::new(&axis, [first % samples, samples], inner.len(), plane.width);
+    let columns = pair_columns::<T::Interp>(&axis, [first % samples, samples], inner.len(), plane.width);
     let mut lines = [[T::Interp::ZERO; WIDTH]; 2];
     let mut known: [Option<i64>; 2] = [None; 2];
     for y in tile.rows.start..tile.rows.end {
@@ -106,10 +98,7 @@ fn part<P: Pixel, T: Pixel>(
             match plane.resolve(r as isize, border) {
                 Some(r) => across::<P, T>(isa, &columns, plane.row(r), samples, to),
                 None => {
-                    let c = constant.unwrap_or(T::ZERO).to_interp();
-                    for (to, t) in to.iter_mut().zip(columns.fractions()) {
-                        *to = t.fma(c.sub(c), c);
-                    }
+                    between_constants(constant.unwrap_or(T::ZERO).to_interp(), columns.fractions(), to);
                 }
             }
         }
@@ -117,16 +106,54 @@ fn part<P: Pixel, T: Pixel>(
             let from = start + middle.start - inner.start;
             &lines[(r & 1) as usize][from..from + middle.len()]
         });
-        let t = T::Interp::from_fraction(line.y.start as u32);
-        for ((out, a), b) in out[middle].iter_mut().zip(top).zip(bottom) {
-            *out = T::from_interp(t.fma(b.sub(*a), *a));
-        }
+        down::<T>(top, bottom, T::Interp::from_fraction(line.y.start as u32), &mut out[middle]);
     }
 }
 
-/// A row of the input between its columns.
+for_least_isa! {
+    fn pair_columns[F: Float][F](
+        axis: &LinearCoordinate, samples: [usize; 2], n: usize, width: usize
+    ) -> PairColumns<F> as pair_columns_body
+}
+
 #[inline(always)]
-fn across<P: Pixel, T: Pixel>(
+fn pair_columns_body<F: Float>(axis: &LinearCoordinate, samples: [usize; 2], n: usize, width: usize) -> PairColumns<F> {
+    PairColumns::new(axis, samples, n, width)
+}
+
+for_least_isa! {
+    /// Interpolates along a row of constants: a constant that is infinite becomes NaN.
+    fn between_constants[F: Float][F](constant: F, fractions: &[F], out: &mut [F]) as between_constants_body
+}
+
+#[inline(always)]
+fn between_constants_body<F: Float>(constant: F, fractions: &[F], out: &mut [F]) {
+    for (to, t) in out.iter_mut().zip(fractions) {
+        *to = t.fma(constant.sub(constant), constant);
+    }
+}
+
+for_least_isa! {
+    /// Interpolates between two rows.
+    fn down[T: Pixel][T](top: &[T::Interp], bottom: &[T::Interp], t: T::Interp, out: &mut [T]) as down_body
+}
+
+#[inline(always)]
+fn down_body<T: Pixel>(top: &[T::Interp], bottom: &[T::Interp], t: T::Interp, out: &mut [T]) {
+    for ((out, a), b) in out.iter_mut().zip(top).zip(bottom) {
+        *out = T::from_interp(t.fma(b.sub(*a), *a));
+    }
+}
+
+for_least_isa! {
+    /// Interpolates a row of the input between its columns.
+    fn across[P: Pixel, T: Pixel][P, T](
+        isa: Isa, columns: &PairColumns<T::Interp>, row: &[P], samples: usize, out: &mut [T::Interp]
+    ) as across_body
+}
+
+#[inline(always)]
+fn across_body<P: Pixel, T: Pixel>(
     isa: Isa,
     columns: &PairColumns<T::Interp>,
     row: &[P],

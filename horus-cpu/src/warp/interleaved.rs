@@ -8,8 +8,7 @@ use super::line::WarpLine;
 use super::sample::Sampler;
 use super::widened;
 use crate::plane::{OutputTile, Plane};
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
 use horus_plan::ops::edge::WarpEdge;
@@ -17,23 +16,18 @@ use horus_plan::ops::geometric::Affine;
 
 /// Computes all samples of the pixels of a tile, whose columns are elements.
 pub(super) fn sampled<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
-    isa: Isa,
     plane: &Plane<'_, P>,
     map: &Affine,
     rule: &WarpEdge,
     tile: &mut OutputTile<'_, T>,
 ) {
-    match plane.samples {
-        2..=4 => group::<P, T, S, N, 4>(isa, plane, map, rule, 0, tile),
-        several => (0..several).for_each(|first| group::<P, T, S, N, 1>(isa, plane, map, rule, first, tile)),
+    for first in (0..plane.samples).step_by(GROUP) {
+        group::<P, T, S, N>(plane, map, rule, first, tile);
     }
 }
 
-for_each_isa! {
-    fn group[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize][P, T, S, N, C](
-        plane: &Plane<'_, P>, map: &Affine, rule: &WarpEdge, first: usize, tile: &mut OutputTile<'_, T>
-    ) as rows
-}
+/// Samples of a pixel that are computed together.
+const GROUP: usize = 4;
 
 /// The pixels around positions, from one sample of each pixel on.
 struct SampleNeighbourhood<'a, P> {
@@ -46,10 +40,8 @@ struct SampleNeighbourhood<'a, P> {
     border: Border,
 }
 
-/// Computes up to `C` samples of each pixel, from this one on, in the lanes of a vector.
-#[inline(always)]
-fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
-    _: Isa,
+/// Computes up to [`GROUP`] samples of each pixel, from this one on, in the lanes of a vector.
+fn group<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     plane: &Plane<'_, P>,
     map: &Affine,
     rule: &WarpEdge,
@@ -57,7 +49,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
     tile: &mut OutputTile<'_, T>,
 ) {
     let (n, border, samples) = (N as i64, rule.border(), plane.samples);
-    let count = (samples - first).min(C);
+    let count = (samples - first).min(GROUP);
     let around = SampleNeighbourhood { plane, wide: plane.width / samples, first, count, border };
     let held = plane.window.clipped(plane.height);
     let constant = border.constant().map(T::from_f64);
@@ -68,7 +60,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
         let all = match rule {
             WarpEdge::Inside(inside) => {
                 let run = inside.run(y, pixels.clone());
-                let value = [T::from_f64(inside.value); C];
+                let value = [T::from_f64(inside.value); GROUP];
                 (pixels.start..run.start).chain(run.end..pixels.end).for_each(|x| out.put(x, value));
                 run
             }
@@ -93,23 +85,85 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
             let value = constant.unwrap_or(T::ZERO);
             // As for planes: between equal pixels, the fraction matters only to cubic weights.
             if N <= 2 || value == T::ZERO {
-                let value = S::sample(&[0; C], &[0; C], |_, _| [value; C]);
-                run.for_each(|i| out.put(all.start + i, value));
+                let [value] = S::sample(&[0], &[0], |_, _| [value]);
+                run.for_each(|i| out.put(all.start + i, [value; GROUP]));
             } else {
-                run.for_each(|i| out.put(all.start + i, around.beyond::<T, S, N, C>(&line, i)));
+                beyond::<P, T, S, N>(&around, &line, run, all.start, &mut out);
             }
         }
         for run in [touching.start..inside.start, inside.end..touching.end] {
-            run.for_each(|i| out.put(all.start + i, around.beyond::<T, S, N, C>(&line, i)));
+            beyond::<P, T, S, N>(&around, &line, run, all.start, &mut out);
         }
-        around.inside::<T, S, N, C>(&line, inside, all.start, &mut out);
+        within::<P, T, S, N>(&around, &line, inside, all.start, &mut out);
     }
 }
 
-/// Computes the elements of a row whose neighbourhoods cross the edge of the image, or are beyond it. The first element
-/// of the row is sample `first` of the first pixel of `line`.
+for_least_isa! {
+    /// Computes the samples whose neighbourhoods cross the edge of the image, or are beyond it.
+    fn beyond[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize][P, T, S, N](
+        around: &SampleNeighbourhood<'_, P>, line: &WarpLine, run: Range<usize>, start: usize, out: &mut RowSegment<'_, T>
+    ) as beyond_body
+}
+
 #[inline(always)]
-pub(super) fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+fn beyond_body<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+    around: &SampleNeighbourhood<'_, P>,
+    line: &WarpLine,
+    run: Range<usize>,
+    start: usize,
+    out: &mut RowSegment<'_, T>,
+) {
+    run.for_each(|i| out.put(start + i, around.beyond::<T, S, N, GROUP>(line, i)));
+}
+
+for_least_isa! {
+    /// Computes the samples whose neighbourhoods are in the image.
+    fn within[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize][P, T, S, N](
+        around: &SampleNeighbourhood<'_, P>, line: &WarpLine, run: Range<usize>, start: usize, out: &mut RowSegment<'_, T>
+    ) as within_body
+}
+
+#[inline(always)]
+fn within_body<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+    around: &SampleNeighbourhood<'_, P>,
+    line: &WarpLine,
+    run: Range<usize>,
+    start: usize,
+    out: &mut RowSegment<'_, T>,
+) {
+    let SampleNeighbourhood { plane, first, count, .. } = *around;
+    let (data, samples, top) = (plane.data(), plane.samples, S::FIRST - plane.window.start as i64);
+    for i in run {
+        let (y, x) = line.at(i);
+        let row = ((y >> 32) + top) as usize * plane.width;
+        let at = row + ((x >> 32) + S::FIRST) as usize * samples + first;
+        let last = at + (N - 1) * (plane.width + samples);
+        debug_assert!(last + count <= data.len());
+        let place = |k: usize, j: usize| at + k * plane.width + j * samples;
+        if last + GROUP > data.len() {
+            beyond::<P, T, S, N>(around, line, i..i + 1, start, out);
+            continue;
+        }
+        // Lanes beyond the samples of the pixel are arbitrary.
+        let value = S::sample(&[y as u32; GROUP], &[x as u32; GROUP], |k, j| {
+            // SAFETY: the last place read is inside, as just tested, and the first is in a run inside the rows in
+            // memory.
+            from_fn(|c| widened(unsafe { *data.get_unchecked(place(k, j) + c) }))
+        });
+        out.put(start + i, value);
+    }
+}
+
+for_least_isa! {
+    /// Computes the elements of a row whose neighbourhoods cross the edge of the image, or are beyond it. The first
+    /// element of the row is sample `first` of the first pixel of `line`.
+    pub(super) fn edge[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize][P, T, S, N](
+        plane: &Plane<'_, P>, border: Border, line: &WarpLine, first: usize, run: Range<usize>, out: &mut [T]
+    ) as edge_body
+}
+
+#[inline(always)]
+fn edge_body<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     plane: &Plane<'_, P>,
     border: Border,
     line: &WarpLine,
@@ -137,7 +191,7 @@ struct RowSegment<'a, T> {
 impl<T: Pixel> RowSegment<'_, T> {
     /// Stores the samples of pixel `x` that are in this part.
     #[inline(always)]
-    fn put<const C: usize>(&mut self, x: usize, value: [T; C]) {
+    fn put(&mut self, x: usize, value: [T; GROUP]) {
         let at = (x * self.samples + self.first).wrapping_sub(self.start);
         if let Some(to) = self.out.get_mut(at..at.wrapping_add(self.count)) {
             // Copies of constant length.
@@ -172,37 +226,5 @@ impl<P: Pixel> SampleNeighbourhood<'_, P> {
             (Some(row), Some(x)) => from_fn(|c| widened(row[x * plane.samples + self.first + c.min(self.count - 1)])),
             _ => [constant; C],
         })
-    }
-
-    /// Computes the samples at positions of a line whose neighbourhoods are in the image.
-    #[inline(always)]
-    fn inside<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
-        &self,
-        line: &WarpLine,
-        run: Range<usize>,
-        start: usize,
-        out: &mut RowSegment<'_, T>,
-    ) {
-        let (data, plane, most) = (self.plane.data(), self.plane, self.count - 1);
-        let (samples, top) = (plane.samples, S::FIRST - plane.window.start as i64);
-        for i in run {
-            let (y, x) = line.at(i);
-            let row = ((y >> 32) + top) as usize * plane.width;
-            let at = row + ((x >> 32) + S::FIRST) as usize * samples + self.first;
-            let last = at + (N - 1) * (plane.width + samples);
-            debug_assert!(last + most < data.len());
-            let place = |k: usize, j: usize| at + k * plane.width + j * samples;
-            let value = if last + C <= data.len() {
-                // Lanes beyond the samples of the pixel are arbitrary.
-                S::sample(&[y as u32; C], &[x as u32; C], |k, j| {
-                    // SAFETY: the last place read is inside, as just tested, and the first is in a run inside the rows
-                    // in memory.
-                    from_fn(|c| widened(unsafe { *data.get_unchecked(place(k, j) + c) }))
-                })
-            } else {
-                self.beyond::<T, S, N, C>(line, i)
-            };
-            out.put(start + i, value);
-        }
     }
 }

@@ -22,7 +22,7 @@ use self::mirror::Mirrors;
 use self::sample::{Bicubic, Bilinear, Nearest, Sampler};
 use super::plane::{OutputTile, Plane};
 use super::simd::{CACHED, Isa, prefetch};
-use super::versions::for_each_isa;
+use super::versions::for_least_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::edge::WarpEdge;
@@ -45,16 +45,16 @@ pub(crate) fn warp<T: Pixel>(
             // Rounding to the nearest, halves up, is the floor of positions half a pixel further.
             let map = Affine { x0: map.x0 + (1 << 31), y0: map.y0 + (1 << 31), ..*map };
             if (map.xy, map.yx) == (0, 0) {
-                repeated::sampled(isa, plane, &map, edge, tile);
+                repeated::sampled(plane, &map, edge, tile);
             } else if plane.samples > 1 {
-                interleaved::sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
+                interleaved::sampled::<T, T, Nearest, 1>(plane, &map, edge, tile);
             } else {
                 sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
             }
         }
         Interpolation::Bilinear => linear(plane, map, edge, tile, isa),
         Interpolation::Bicubic if plane.samples > 1 => {
-            interleaved::sampled::<T, T, Bicubic, 4>(isa, plane, map, edge, tile);
+            interleaved::sampled::<T, T, Bicubic, 4>(plane, map, edge, tile);
         }
         Interpolation::Bicubic => sampled::<T, T, Bicubic, 4>(isa, plane, map, edge, tile),
     }
@@ -71,20 +71,13 @@ pub(crate) fn linear<P: Pixel, T: Pixel>(
     if (map.xy, map.yx) == (0, 0) {
         aligned::sampled::<P, T>(isa, plane, map, edge, tile);
     } else if plane.samples > 1 {
-        interleaved::sampled::<P, T, Bilinear, 2>(isa, plane, map, edge, tile);
+        interleaved::sampled::<P, T, Bilinear, 2>(plane, map, edge, tile);
     } else {
         sampled::<P, T, Bilinear, 2>(isa, plane, map, edge, tile);
     }
 }
 
-for_each_isa! {
-    fn sampled[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize][P, T, S, N](
-        plane: &Plane<'_, P>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>
-    ) as rows
-}
-
-#[inline(always)]
-fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+fn sampled<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     isa: Isa,
     plane: &Plane<'_, P>,
     map: &Affine,
@@ -129,9 +122,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
             if line.y.step != 0 && size_of_val(held.data) > CACHED {
                 held.prefetch(&WarpLine::of(map, y + AHEAD, columns.start + start + first), out.len());
             }
-            if !S::accelerated::<P, T>(isa, &held, &line, out) {
-                interior::<P, T, S, N>(&held, &line, out);
-            }
+            interior::<P, T, S, N>(isa, &held, &line, out);
         }
     }
 }
@@ -190,13 +181,23 @@ impl<T> PlaneRows<'_, T> {
 /// Samples computed together where neighbourhoods are inside the image.
 const LANES: usize = 16;
 
-/// Computes samples whose neighbourhoods are inside the image.
+for_least_isa! {
+    /// Computes samples whose neighbourhoods are inside the image.
+    fn interior[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize][P, T, S, N](
+        isa: Isa, held: &PlaneRows<'_, P>, line: &WarpLine, out: &mut [T]
+    ) as interior_body
+}
+
 #[inline(always)]
-fn interior<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+fn interior_body<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+    isa: Isa,
     held: &PlaneRows<'_, P>,
     line: &WarpLine,
     out: &mut [T],
 ) {
+    if S::accelerated::<P, T>(isa, held, line, out) {
+        return;
+    }
     let (groups, tail) = out.as_chunks_mut::<LANES>();
     let done = groups.len() * LANES;
     for (g, group) in groups.iter_mut().enumerate() {
@@ -233,9 +234,15 @@ fn inside<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
     })
 }
 
-/// Computes samples whose neighbourhoods cross the edge of the image, or are beyond it.
+for_least_isa! {
+    /// Computes samples whose neighbourhoods cross the edge of the image, or are beyond it.
+    fn edge[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize][P, T, S, N](
+        plane: &Plane<'_, P>, border: Border, line: &WarpLine, run: Range<usize>, out: &mut [T]
+    ) as edge_body
+}
+
 #[inline(always)]
-fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+fn edge_body<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     plane: &Plane<'_, P>,
     border: Border,
     line: &WarpLine,
@@ -266,9 +273,20 @@ fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     }
 }
 
-/// Computes samples that read only the constant.
+for_least_isa! {
+    /// Computes samples that read only the constant.
+    fn outside[T: Pixel, S: Sampler<N>, const N: usize][T, S, N](
+        constant: T, line: &WarpLine, run: Range<usize>, out: &mut [T]
+    ) as outside_body
+}
+
 #[inline(always)]
-fn outside<T: Pixel, S: Sampler<N>, const N: usize>(constant: T, line: &WarpLine, run: Range<usize>, out: &mut [T]) {
+fn outside_body<T: Pixel, S: Sampler<N>, const N: usize>(
+    constant: T,
+    line: &WarpLine,
+    run: Range<usize>,
+    out: &mut [T],
+) {
     // Between equal pixels, `lerp` returns the same for any fraction, and weighted zeros sum to +0 for any weights.
     // With other constants, cubic weights round depending on the fraction.
     if N <= 2 || constant == T::ZERO {

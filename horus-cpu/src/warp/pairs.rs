@@ -95,20 +95,13 @@ pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &PairColumns<F>, ro
     if columns.n >= LANES && x86::reads::<P>(row.len()) {
         debug_assert!(columns.firsts().iter().all(|&x| x >= 0 && (x as usize) + columns.samples < row.len()));
         assert!(out.len() == columns.n);
-        let shuffled = match P::DTYPE {
-            DType::U8 => true,
-            DType::U16 | DType::I16 | DType::F32 => isa == Isa::Avx512,
-            _ => false,
-        };
         // SAFETY: the instruction set is detected, pairs are in the row, windows were made for rows of its width, and
         // there are fractions and results for whole groups.
         unsafe {
-            if columns.windows.is_empty() || !shuffled {
-                x86::gathered(row, columns, out);
-            } else if P::DTYPE == DType::U8 {
-                x86::shuffled(row, columns, out);
-            } else {
-                x86::permuted(row, columns, out);
+            match P::DTYPE {
+                DType::U8 if !columns.windows.is_empty() => x86::shuffled(row, columns, out),
+                DType::F32 if !columns.windows.is_empty() && isa == Isa::Avx512 => x86::permuted(row, columns, out),
+                _ => x86::gathered(row, columns, out),
             }
         }
         return true;
@@ -311,7 +304,7 @@ pub(super) mod x86 {
     }
 
     /// # Safety
-    /// The row is of `u16`, `i16` or `f32` and contains its windows; there are as many fractions and results as pairs.
+    /// The row is of `f32` and contains its windows; there are as many fractions and results as pairs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
     pub(super) unsafe fn permuted<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, out: &mut [F]) {
@@ -323,23 +316,10 @@ pub(super) mod x86 {
                     continue;
                 };
                 let from = row.as_ptr().add(*base as usize);
-                let (second, places) = (from.add(columns.samples), _mm_loadu_si128(places.as_ptr().cast()));
-                let pairs = if P::DTYPE == DType::F32 {
-                    let places = _mm512_cvtepu8_epi32(places);
-                    let a = _mm512_permutexvar_ps(places, _mm512_loadu_ps(from.cast()));
-                    let b = _mm512_permutexvar_ps(places, _mm512_loadu_ps(second.cast()));
-                    Pairs::Singles(_mm512_castps512_ps256(a), _mm512_castps512_ps256(b))
-                } else {
-                    let places = _mm256_cvtepu8_epi16(places);
-                    let a = _mm256_permutexvar_epi16(places, _mm256_loadu_si256(from.cast()));
-                    let b = _mm256_permutexvar_epi16(places, _mm256_loadu_si256(second.cast()));
-                    let [a, b] = [_mm256_castsi256_si128(a), _mm256_castsi256_si128(b)];
-                    if P::DTYPE == DType::U16 {
-                        Pairs::Integers(_mm256_cvtepu16_epi32(a), _mm256_cvtepu16_epi32(b))
-                    } else {
-                        Pairs::Integers(_mm256_cvtepi16_epi32(a), _mm256_cvtepi16_epi32(b))
-                    }
-                };
+                let places = _mm512_cvtepu8_epi32(_mm_loadu_si128(places.as_ptr().cast()));
+                let a = _mm512_permutexvar_ps(places, _mm512_loadu_ps(from.cast()));
+                let b = _mm512_permutexvar_ps(places, _mm512_loadu_ps(from.add(columns.samples).cast()));
+                let pairs = Pairs::Singles(_mm512_castps512_ps256(a), _mm512_castps512_ps256(b));
                 pairs.lerp(columns.fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
             }
         }

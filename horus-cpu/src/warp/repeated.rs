@@ -9,8 +9,7 @@ use std::ops::Range;
 use super::line::WarpLine;
 use super::sampled_part;
 use crate::plane::{OutputTile, Plane};
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dtype::Pixel;
 use horus_plan::ops::edge::WarpEdge;
 use horus_plan::ops::geometric::Affine;
@@ -20,7 +19,7 @@ const WIDTH: usize = 512;
 /// Bytes of a shuffle.
 const BYTES: usize = 16;
 
-for_each_isa! {
+for_least_isa! {
     /// The pixels at the floors of the positions of `map`.
     pub(super) fn sampled[T: Pixel][T](
         plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>
@@ -28,7 +27,7 @@ for_each_isa! {
 }
 
 #[inline(always)]
-fn rows<T: Pixel>(_: Isa, plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>) {
+fn rows<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>) {
     let all = tile.cols.clone();
     for from in all.clone().step_by(WIDTH) {
         part(plane, map, rule, tile, from..all.end.min(from + WIDTH));

@@ -5,8 +5,7 @@ use std::ops::Range;
 use crate::parallel;
 
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, grain, out, type_of, view};
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
@@ -44,7 +43,7 @@ fn nearest_on_line<T: Pixel>(along: Axis, input: TypedInput<'_, T>, out: &mut [i
 }
 
 fn nearest_row<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &OperationOutput) {
-    let &OperationOutput { geometry, rows, threads, isa } = to;
+    let &OperationOutput { geometry, rows, threads, .. } = to;
     let (width, height) = (geometry.shape.width, geometry.shape.height.cast_signed());
     // A part searches beyond its rows for background, so there are no more parts than threads.
     let n = rows.len().div_ceil(threads.max(1)).max(grain(width));
@@ -57,12 +56,12 @@ fn nearest_row<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &Operati
             let mut steps = vec![FAR; width];
             find_background(&mut steps, (0..first).rev().map(|y| plane.row(y)));
             for (y, out) in (first..end).zip(out.chunks_exact_mut(width)) {
-                step_down(isa, plane.row(y), &mut steps, out);
+                step_down(plane.row(y), &mut steps, out);
             }
             steps.fill(FAR);
             find_background(&mut steps, (end..height).map(|y| plane.row(y)));
             for (y, out) in (first..end).zip(out.chunks_exact_mut(width)).rev() {
-                step_up(isa, plane.row(y), &mut steps, out);
+                step_up(plane.row(y), &mut steps, out);
             }
         });
     }
@@ -70,7 +69,7 @@ fn nearest_row<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &Operati
 
 /// Sweeps some pixels of all levels while they are in the cache.
 fn nearest_level<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &OperationOutput) {
-    let &OperationOutput { geometry, rows, threads, isa } = to;
+    let &OperationOutput { geometry, rows, threads, .. } = to;
     let (planes, channels) = (geometry.shape.planes(), geometry.shape.channels);
     let n = rows.len() * geometry.shape.width;
     let each = (GRAIN / planes.max(1)).max(256);
@@ -85,11 +84,11 @@ fn nearest_level<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &Opera
         for c in 0..channels {
             let mut steps = vec![FAR; count];
             for (p, out) in part.iter_mut().enumerate().skip(c).step_by(channels) {
-                step_down(isa, from(p), &mut steps, out);
+                step_down(from(p), &mut steps, out);
             }
             steps.fill(FAR);
             for p in (c..planes).step_by(channels).rev() {
-                step_up(isa, from(p), &mut steps, part[p]);
+                step_up(from(p), &mut steps, part[p]);
             }
         }
     };
@@ -112,24 +111,24 @@ fn find_background<'a, T: Pixel>(steps: &mut [i32], beyond: impl Iterator<Item =
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     fn step_down[T: Pixel][T](row: &[T], steps: &mut [i32], out: &mut [i32]) as step_down_body
 }
 
 #[inline(always)]
-fn step_down_body<T: Pixel>(_: Isa, row: &[T], steps: &mut [i32], out: &mut [i32]) {
+fn step_down_body<T: Pixel>(row: &[T], steps: &mut [i32], out: &mut [i32]) {
     for ((v, steps), out) in row.iter().zip(steps).zip(out) {
         *steps = if *v == T::ZERO { 0 } else { *steps + 1 };
         *out = *steps;
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     fn step_up[T: Pixel][T](row: &[T], steps: &mut [i32], out: &mut [i32]) as step_up_body
 }
 
 #[inline(always)]
-fn step_up_body<T: Pixel>(_: Isa, row: &[T], steps: &mut [i32], out: &mut [i32]) {
+fn step_up_body<T: Pixel>(row: &[T], steps: &mut [i32], out: &mut [i32]) {
     for ((v, steps), out) in row.iter().zip(steps).zip(out) {
         *steps = if *v == T::ZERO { 0 } else { *steps + 1 };
         let nearest = if *out <= *steps { -*out } else { *steps };
@@ -340,13 +339,13 @@ fn after_at_most(place: f64, n: usize) -> usize {
     (place + 1.0).min(n as f64) as usize
 }
 
-for_each_isa! {
+for_least_isa! {
     fn search[][](offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut DistanceLine) as search_body
 }
 
 /// Finds the measures and the positions of the nearest pixels of a part of a line of offsets.
 #[inline(always)]
-fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut DistanceLine) {
+fn search_body(offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut DistanceLine) {
     match how.metric {
         Metric::Euclidean(spacing) => {
             let [levels, rows, columns] = spacing.get();
@@ -410,11 +409,11 @@ fn nearest(
     output: &mut Memory,
     to: &OperationOutput,
 ) -> Result<(), DeviceError> {
-    let &OperationOutput { geometry, rows, isa, .. } = to;
+    let &OperationOutput { geometry, rows, .. } = to;
     if rows.is_empty() || geometry.shape.width == 0 {
         return Ok(());
     }
-    let find = |row: &[i32], line: &mut DistanceLine| search(isa, row, how, 0..row.len(), line);
+    let find = |row: &[i32], line: &mut DistanceLine| search(row, how, 0..row.len(), line);
     match (how.found, geometry.dtype) {
         _ if how.along == Axis::Rows => nearest_down(how, input, out::<i32>(output)?, to),
         (NearestResult::Distance, DType::F64) => each_row(input, out::<f64>(output)?, to, |row, line, out| {
@@ -476,7 +475,7 @@ fn nearest_down(
     how: NearestPixel,
     input: TypedInput<'_, i32>,
     out: &mut [i32],
-    &OperationOutput { geometry, rows, threads, isa }: &OperationOutput,
+    &OperationOutput { geometry, rows, threads, .. }: &OperationOutput,
 ) {
     let (width, height, planes) = (geometry.shape.width, geometry.shape.height, geometry.shape.planes());
     // Each part of a plane has whole columns: planes are divided only if there are fewer planes than threads.
@@ -494,7 +493,7 @@ fn nearest_down(
                 }
             }
             for (column, to) in columns.chunks_exact(height).zip(found_all.chunks_exact_mut(lines)).take(count) {
-                search(isa, column, how, range.clone(), &mut line);
+                search(column, how, range.clone(), &mut line);
                 for ((y, to), at) in (range.start as i32..).zip(to).zip(&line.nearest[range.clone()]) {
                     *to = offset_to_nearest(how, column, *at, y);
                 }

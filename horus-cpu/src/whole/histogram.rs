@@ -3,8 +3,7 @@
 use rayon::prelude::*;
 
 use super::{CpuOperation, OperationOutput, TypedInput, grain, out, type_of, view};
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
@@ -41,20 +40,20 @@ fn count<T: Pixel>(
     input: TypedInput<'_, T>,
     bins: Bins,
     out: &mut [f64],
-    &OperationOutput { rows, threads, isa, .. }: &OperationOutput,
+    &OperationOutput { rows, threads, .. }: &OperationOutput,
 ) {
     let width = input.geometry.shape.line();
     let n = grain(width);
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
-    let finder = BinFinder::of::<T>(isa, bins, rows.len() * width * input.geometry.shape.planes());
+    let finder = BinFinder::of::<T>(bins, rows.len() * width * input.geometry.shape.planes());
     // One more counter, for values outside all bins.
     let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);
         let end = rows.end.min(y + n.cast_signed());
         let at = |y: isize| (y - plane.window.start).cast_unsigned() * width;
-        count_pixels(&plane.data()[at(y)..at(end)], (&finder, bins), &mut counts, isa);
+        count_pixels(&plane.data()[at(y)..at(end)], (&finder, bins), &mut counts);
         counts
     };
     let counted = sums(threads, bins.bins + 1, tasks, &part);
@@ -90,11 +89,11 @@ enum BinFinder {
 }
 
 impl BinFinder {
-    fn of<T: Pixel>(isa: Isa, bins: Bins, pixels: usize) -> BinFinder {
+    fn of<T: Pixel>(bins: Bins, pixels: usize) -> BinFinder {
         match T::DTYPE {
             DType::U8 => BinFinder::Bytes,
             dtype if dtype.size() == 2 && pixels > TABLE_PIXELS && i32::try_from(bins.bins).is_ok() => {
-                BinFinder::Table(table::<T>(isa, bins))
+                BinFinder::Table(table::<T>(bins))
             }
             _ => BinFinder::Quotients,
         }
@@ -105,16 +104,16 @@ impl BinFinder {
 const TABLE_PIXELS: usize = 1 << 16;
 
 /// The bin of each 16-bit number, indexed by its bits; numbers outside all bins have the counter after the last.
-fn table<T: Pixel>(isa: Isa, bins: Bins) -> Box<[u32; 1 << 16]> {
+fn table<T: Pixel>(bins: Bins) -> Box<[u32; 1 << 16]> {
     let mut table = Box::new([0; 1 << 16]);
     for (part, at) in table.chunks_mut(TOGETHER).zip((0u16..).step_by(TOGETHER)) {
         let bits: [u16; TOGETHER] = std::array::from_fn(|i| at + i as u16);
-        quotients::<T>(isa, bytemuck::cast_slice(&bits), bins, part);
+        quotients::<T>(bytemuck::cast_slice(&bits), bins, part);
     }
     table
 }
 
-fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&BinFinder, Bins), counts: &mut [u64], isa: Isa) {
+fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&BinFinder, Bins), counts: &mut [u64]) {
     match finder {
         BinFinder::Bytes => count_bytes(bytemuck::cast_slice(pixels), bins, counts),
         BinFinder::Table(table) if counts.len() > MANY => {
@@ -127,7 +126,7 @@ fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&BinFinder, Bins), coun
             fours.iter().for_each(|four| counters.count(four.map(|v| table[usize::from(v)])));
             rest.iter().for_each(|v| counters.count([table[usize::from(*v)]]));
         }
-        BinFinder::Quotients => count_quotients(isa, pixels, bins, counts),
+        BinFinder::Quotients => count_quotients(pixels, bins, counts),
     }
 }
 
@@ -218,11 +217,11 @@ impl SinglePrecisionBins {
     }
 }
 
-for_each_isa! { fn near_bins[T: Pixel][T](pixels: &[T], near: &SinglePrecisionBins, index: &mut [u32]) -> bool as near_bins_body }
+for_least_isa! { fn near_bins[T: Pixel][T](pixels: &[T], near: &SinglePrecisionBins, index: &mut [u32]) -> bool as near_bins_body }
 
 /// The bins of some `f32` pixels; `false` if one is too close to the edge of two bins.
 #[inline(always)]
-fn near_bins_body<T: Pixel>(_: Isa, pixels: &[T], near: &SinglePrecisionBins, index: &mut [u32]) -> bool {
+fn near_bins_body<T: Pixel>(pixels: &[T], near: &SinglePrecisionBins, index: &mut [u32]) -> bool {
     let SinglePrecisionBins { range: [least, most], lo, scale, bins, error } = *near;
     let mut unsure = false;
     for (index, v) in index.iter_mut().zip(bytemuck::cast_slice::<T, f32>(pixels)) {
@@ -238,11 +237,11 @@ fn near_bins_body<T: Pixel>(_: Isa, pixels: &[T], near: &SinglePrecisionBins, in
     !unsure
 }
 
-for_each_isa! { fn quotients[T: Pixel][T](pixels: &[T], bins: Bins, index: &mut [u32]) as quotients_body }
+for_least_isa! { fn quotients[T: Pixel][T](pixels: &[T], bins: Bins, index: &mut [u32]) as quotients_body }
 
 /// Finds the bins of many pixels at a time, which vectorises.
 #[inline(always)]
-fn quotients_body<T: Pixel>(_: Isa, pixels: &[T], Bins { lo, hi, bins }: Bins, index: &mut [u32]) {
+fn quotients_body<T: Pixel>(pixels: &[T], Bins { lo, hi, bins }: Bins, index: &mut [u32]) {
     let last = bins as i32;
     for (index, v) in index.iter_mut().zip(pixels) {
         let v = v.to_f64();
@@ -252,7 +251,7 @@ fn quotients_body<T: Pixel>(_: Isa, pixels: &[T], Bins { lo, hi, bins }: Bins, i
     }
 }
 
-fn count_quotients<T: Pixel>(isa: Isa, pixels: &[T], bins: Bins, counts: &mut [u64]) {
+fn count_quotients<T: Pixel>(pixels: &[T], bins: Bins, counts: &mut [u64]) {
     if i32::try_from(bins.bins).is_err() {
         return pixels.iter().for_each(|v| counts[bins.counter(v.to_f64())] += 1);
     }
@@ -260,9 +259,9 @@ fn count_quotients<T: Pixel>(isa: Isa, pixels: &[T], bins: Bins, counts: &mut [u
     let mut counters = BinCounters::new(counts);
     for part in pixels.chunks(TOGETHER) {
         let mut index = [0; TOGETHER];
-        let found = near.as_ref().is_some_and(|near| near_bins(isa, part, near, &mut index));
+        let found = near.as_ref().is_some_and(|near| near_bins(part, near, &mut index));
         if !found {
-            quotients(isa, part, bins, &mut index);
+            quotients(part, bins, &mut index);
         }
         let (fours, rest) = index[..part.len()].as_chunks::<4>();
         fours.iter().for_each(|four| counters.count(*four));

@@ -2,8 +2,7 @@
 
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, out, view};
 use crate::parallel;
-use crate::simd::Isa;
-use crate::versions::{for_each_isa, moved};
+use crate::versions::{for_least_isa, moved};
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
 use horus_host::device::{LaunchInput, Memory};
@@ -25,7 +24,7 @@ impl CpuOperation for Interleave {
 
 /// Writes rows `rows` of planes from interleaved samples.
 fn deinterleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationOutput) {
-    let &OperationOutput { geometry, rows, isa, .. } = to;
+    let &OperationOutput { geometry, rows, .. } = to;
     let (channels, n) = (geometry.shape.channels, rows.len() * geometry.shape.width);
     if n == 0 || geometry.shape.is_empty() {
         return;
@@ -41,12 +40,12 @@ fn deinterleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &Operatio
             tasks.push((from, to));
         }
     }
-    parallel::for_each(to.threads, tasks, |(from, mut to)| split(isa, from, &mut to));
+    parallel::for_each(to.threads, tasks, |(from, mut to)| split(from, &mut to));
 }
 
 /// Writes rows `rows` of interleaved samples from planes.
 fn interleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationOutput) {
-    let &OperationOutput { geometry, rows, isa, .. } = to;
+    let &OperationOutput { geometry, rows, .. } = to;
     let (channels, n) = (geometry.shape.samples, rows.len() * geometry.shape.width);
     if n == 0 || geometry.shape.is_empty() {
         return;
@@ -60,24 +59,24 @@ fn interleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationO
             tasks.push((from, to));
         }
     }
-    parallel::for_each(to.threads, tasks, |(from, to)| join(isa, &from, to));
+    parallel::for_each(to.threads, tasks, |(from, to)| join(&from, to));
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Splits pixels into a run for each sample.
     pub(crate) fn split[T: Pixel][T](from: &[T], to: &mut [&mut [T]]) as split_any
 }
-for_each_isa! {
+for_least_isa! {
     /// Interleaves runs of samples to pixels.
     pub(crate) fn join[T: Pixel][T](from: &[&[T]], to: &mut [T]) as join_any
 }
-for_each_isa! {
+for_least_isa! {
     /// Picks one sample of each pixel of `samples` samples, from the first element on.
     pub(crate) fn pick[T: Pixel][T](from: &[T], samples: usize, to: &mut [T]) as pick_any
 }
 
 #[inline(always)]
-fn pick_any<T: Pixel>(_: Isa, from: &[T], samples: usize, to: &mut [T]) {
+fn pick_any<T: Pixel>(from: &[T], samples: usize, to: &mut [T]) {
     match samples {
         2 => pick_fixed::<T, 2>(from, to),
         3 => pick_fixed::<T, 3>(from, to),
@@ -125,7 +124,7 @@ known!(split_three join_three 3: a 0, b 1, c 2);
 known!(split_four join_four 4: a 0, b 1, c 2, d 3);
 
 #[inline(always)]
-fn split_any<T: Pixel>(_: Isa, from: &[T], to: &mut [&mut [T]]) {
+fn split_any<T: Pixel>(from: &[T], to: &mut [&mut [T]]) {
     match to {
         [a, b] => split_two(from, a, b),
         [a, b, c] => split_three(from, a, b, c),
@@ -140,7 +139,7 @@ fn split_any<T: Pixel>(_: Isa, from: &[T], to: &mut [&mut [T]]) {
 }
 
 #[inline(always)]
-fn join_any<T: Pixel>(_: Isa, from: &[&[T]], to: &mut [T]) {
+fn join_any<T: Pixel>(from: &[&[T]], to: &mut [T]) {
     match *from {
         [a, b] => join_two(a, b, to),
         [a, b, c] => join_three(a, b, c, to),

@@ -5,8 +5,7 @@
 
 use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, type_of, view};
 use crate::plane::Plane;
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dispatch;
 use horus_base::dtype::{Float, Pixel};
 use horus_base::error::DeviceError;
@@ -47,7 +46,7 @@ impl<F: Float> ResizeSums<F> {
 
 /// Computes the requested rows.
 fn resize<T: Pixel>(input: TypedInput<'_, T>, how: &Resize, out: &mut [T], to: &OperationOutput) {
-    let OperationOutput { geometry, rows, threads, isa } = *to;
+    let OperationOutput { geometry, rows, threads, .. } = *to;
     let shape = geometry.shape;
     if rows.is_empty() || shape.width == 0 {
         return;
@@ -63,13 +62,13 @@ fn resize<T: Pixel>(input: TypedInput<'_, T>, how: &Resize, out: &mut [T], to: &
         each_chunk(threads, &mut out[at..at + rows.len() * line], ROWS * line, |k, out| {
             let lines = &down.runs[k * ROWS..][..out.len() / line];
             let mut columns = vec![[T::Interp::ZERO; ROWS]; read];
-            sum_down(isa, &plane, &down, lines, &mut columns);
-            sum_across(isa, &across, &columns, lines.len(), shape.samples, out);
+            sum_down(&plane, &down, lines, &mut columns);
+            sum_across(&across, &columns, lines.len(), shape.samples, out);
         });
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Sums of each column for each of up to [`ROWS`] rows.
     fn sum_down[T: Pixel][T](
         plane: &Plane<'_, T>,
@@ -81,7 +80,6 @@ for_each_isa! {
 
 #[inline(always)]
 fn sum_down_body<T: Pixel>(
-    _: Isa,
     plane: &Plane<'_, T>,
     down: &ResizeSums<T::Interp>,
     lines: &[WeightedRun],
@@ -110,7 +108,7 @@ fn sum_down_body<T: Pixel>(
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Rows of the result from the sums of columns.
     fn sum_across[T: Pixel][T](
         across: &ResizeSums<T::Interp>,
@@ -123,7 +121,6 @@ for_each_isa! {
 
 #[inline(always)]
 fn sum_across_body<T: Pixel>(
-    _: Isa,
     across: &ResizeSums<T::Interp>,
     columns: &[[T::Interp; ROWS]],
     rows: usize,

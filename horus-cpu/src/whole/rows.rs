@@ -47,25 +47,25 @@ pub(super) fn reduce<T: Pixel>(
     let fold = reduce.fold();
     match reduce {
         RowReduce::Sum => {
-            each_row(input, out(output)?, to, |row| [pixels(fold, row, |part| sum(isa, part))]);
+            each_row(input, out(output)?, to, &|row| [pixels(fold, row, |part| sum(isa, part))]);
         }
         RowReduce::SquaredDeviation => {
             let mean = operand()?;
-            each_row(input, out(output)?, to, |row| {
+            each_row(input, out(output)?, to, &|row| {
                 [segments(fold, row, |segment| squared_deviation(isa, segment, mean))]
             });
         }
         RowReduce::Min => {
-            each_row(input, out(output)?, to, |row| [pixels(fold, row, |part| smallest(isa, part))]);
+            each_row(input, out(output)?, to, &|row| [pixels(fold, row, |part| smallest(isa, part))]);
         }
         RowReduce::Max => {
-            each_row(input, out(output)?, to, |row| [pixels(fold, row, |part| largest(isa, part))]);
+            each_row(input, out(output)?, to, &|row| [pixels(fold, row, |part| largest(isa, part))]);
         }
         RowReduce::Extremes => {
-            each_row(input, out(output)?, to, |row| extremes(isa, row));
+            each_row(input, out(output)?, to, &|row| extremes(isa, row));
         }
         RowReduce::Moments => {
-            each_row(input, out(output)?, to, |row| {
+            each_row(input, out(output)?, to, &|row| {
                 let of = row.chunks(SEGMENT).fold(Moments::default(), |all, segment| {
                     // The segment is in the cache when it is read again.
                     let sum = sum(isa, segment);
@@ -77,7 +77,7 @@ pub(super) fn reduce<T: Pixel>(
         }
         RowReduce::First => {
             let wanted = operand()?;
-            each_row(input, out(output)?, to, |row| [first(isa, row, wanted)]);
+            each_row(input, out(output)?, to, &|row| [first(isa, row, wanted)]);
         }
     }
     Ok(())
@@ -87,14 +87,14 @@ fn each_row<T: Pixel, R: Pixel, const N: usize>(
     input: TypedInput<'_, T>,
     out: &mut [R],
     to: &OperationOutput,
-    reduce: impl Fn(&[T]) -> [R; N] + Sync,
+    reduce: &(dyn Fn(&[T]) -> [R; N] + Sync),
 ) {
     let &OperationOutput { geometry, rows, threads, .. } = to;
     if rows.is_empty() || geometry.shape.is_empty() {
         return;
     }
     if input.geometry.shape.samples > 1 {
-        return each_row_of_samples(input, out, to, &reduce);
+        return each_row_of_samples(input, out, to, reduce);
     }
     for c in 0..input.geometry.shape.planes() {
         let plane = input.plane(c);
@@ -113,9 +113,9 @@ fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
     input: TypedInput<'_, T>,
     out: &mut [R],
     to: &OperationOutput,
-    reduce: &(impl Fn(&[T]) -> [R; N] + Sync),
+    reduce: &(dyn Fn(&[T]) -> [R; N] + Sync),
 ) {
-    let &OperationOutput { geometry, rows, threads, isa } = to;
+    let &OperationOutput { geometry, rows, threads, .. } = to;
     let Shape { samples, width, .. } = input.geometry.shape;
     let (first, n) = (geometry.row(0, rows.start), grain(width * samples));
     let mut planes =
@@ -141,7 +141,7 @@ fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
             let row = plane.row(y + k.cast_signed());
             moved!(T::DTYPE, M => {
                 let mut parts: Vec<&mut [M]> = parts.iter_mut().map(|part| bytemuck::cast_slice_mut(part)).collect();
-                interleave::split(isa, bytemuck::cast_slice::<T, M>(row), &mut parts);
+                interleave::split(bytemuck::cast_slice::<T, M>(row), &mut parts);
             });
             for (out, part) in out.iter_mut().zip(&parts) {
                 out[N * k..][..N].copy_from_slice(&reduce(part));

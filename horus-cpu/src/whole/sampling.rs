@@ -10,7 +10,7 @@ use self::separable::SeparableSampler;
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, out, type_of, view};
 use crate::parallel;
 use crate::simd::{CACHED, Isa, prefetch};
-use crate::versions::for_each_isa;
+use crate::versions::{for_each_isa, for_least_isa};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Float, Pixel, Scalar};
 use horus_base::error::DeviceError;
@@ -333,13 +333,13 @@ impl<T: Pixel, const N: usize> SamplingJob<'_, T, N> {
                     let place = block(place, b, &mut rest);
                     split(isa, &self.how, place, taps);
                     if self.outside.is_some() {
-                        beyond(isa, place, extent, &mut skipped);
+                        beyond(place, extent, &mut skipped);
                     }
                 }
                 let [x, y, z] = &taps;
-                samples(isa, &from, (y, x, volume.then_some(z)), &skipped, out);
+                samples(&from, (y, x, volume.then_some(z)), &skipped, out);
                 if let Some(value) = self.outside {
-                    fill(isa, value, &skipped, out);
+                    fill(value, &skipped, out);
                 }
             }
         }
@@ -359,13 +359,13 @@ fn block<'a>(positions: &'a [f64], b: usize, rest: &'a mut [f64; BLOCK]) -> &'a 
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Overwrites the marked samples.
     fn fill[T: Pixel][T](value: T, marks: &[bool; BLOCK], out: &mut [T]) as fill_of
 }
 
 #[inline(always)]
-fn fill_of<T: Pixel>(_: Isa, value: T, marks: &[bool; BLOCK], out: &mut [T]) {
+fn fill_of<T: Pixel>(value: T, marks: &[bool; BLOCK], out: &mut [T]) {
     if marks.iter().fold(true, |none, marked| none & !marked) {
         return;
     }
@@ -374,13 +374,13 @@ fn fill_of<T: Pixel>(_: Isa, value: T, marks: &[bool; BLOCK], out: &mut [T]) {
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Marks the positions that are not between the first and the last of `n` pixels.
     fn beyond[][](positions: &[f64; BLOCK], n: usize, marks: &mut [bool; BLOCK]) as beyond_of
 }
 
 #[inline(always)]
-fn beyond_of(_: Isa, positions: &[f64; BLOCK], n: usize, marks: &mut [bool; BLOCK]) {
+fn beyond_of(positions: &[f64; BLOCK], n: usize, marks: &mut [bool; BLOCK]) {
     let last = n as f64 - 1.0;
     for i in 0..BLOCK {
         marks[i] |= !(positions[i] >= 0.0 && positions[i] <= last);
@@ -426,7 +426,7 @@ type TapsByAxis<'a, F, const N: usize> = (&'a SampleTaps<F, N>, &'a SampleTaps<F
 /// Samples computed together.
 const TOGETHER: usize = 8;
 
-for_each_isa! {
+for_least_isa! {
     /// Computes the samples of up to a block of positions, except the `skipped` ones.
     fn samples[T: Pixel, const N: usize][T, N](
         from: &SampledPlane<'_, T>,
@@ -438,7 +438,6 @@ for_each_isa! {
 
 #[inline(always)]
 fn samples_of<T: Pixel, const N: usize>(
-    _: Isa,
     from: &SampledPlane<'_, T>,
     axes: TapsByAxis<'_, T::Interp, N>,
     skipped: &[bool; BLOCK],
@@ -573,9 +572,15 @@ fn add<F: Float, const N: usize>(
     }
 }
 
-/// Computes a sample some of whose pixels may be outside the image.
+for_least_isa! {
+    /// Computes a sample some of whose pixels may be outside the image.
+    fn at_edge[T: Pixel, const N: usize][T, N](
+        from: &SampledPlane<'_, T>, axes: TapsByAxis<'_, T::Interp, N>, i: usize
+    ) -> T as at_edge_body
+}
+
 #[inline(always)]
-fn at_edge<T: Pixel, const N: usize>(
+fn at_edge_body<T: Pixel, const N: usize>(
     from: &SampledPlane<'_, T>,
     (y, x, z): TapsByAxis<'_, T::Interp, N>,
     i: usize,

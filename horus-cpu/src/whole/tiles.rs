@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, type_of, view};
 use crate::plane::Plane;
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
@@ -48,15 +47,15 @@ fn reduce<T: Pixel>(
     if to.rows.is_empty() {
         return Ok(());
     }
-    let (isa, fold) = (to.isa, how.fold());
+    let fold = how.fold();
     match how {
-        TileReduce::Sum => each(input, grid, out::<f64>(output)?, to, |r| added(isa, &r)),
+        TileReduce::Sum => each(input, grid, out::<f64>(output)?, to, |r| added(&r)),
         TileReduce::SquaredDeviation => each(input, grid, out::<f64>(output)?, to, |r| {
             // The second read hits the cache unless the rectangle is large.
-            let mean = added(isa, &r) / r.count() as f64;
-            squared(isa, &r, mean)
+            let mean = added(&r) / r.count() as f64;
+            squared(&r, mean)
         }),
-        TileReduce::Min | TileReduce::Max => each(input, grid, out::<T>(output)?, to, |r| extreme(isa, &r, fold)),
+        TileReduce::Min | TileReduce::Max => each(input, grid, out::<T>(output)?, to, |r| extreme(&r, fold)),
     }
     Ok(())
 }
@@ -86,22 +85,22 @@ fn each<T: Pixel, R: Pixel>(
     }
 }
 
-for_each_isa! { fn added[T: Pixel][T](r: &Rectangle<'_, T>) -> f64 as added_body }
-for_each_isa! { fn squared[T: Pixel][T](r: &Rectangle<'_, T>, mean: f64) -> f64 as squared_body }
-for_each_isa! { fn extreme[T: Pixel][T](r: &Rectangle<'_, T>, how: Fold) -> T as extreme_body }
+for_least_isa! { fn added[T: Pixel][T](r: &Rectangle<'_, T>) -> f64 as added_body }
+for_least_isa! { fn squared[T: Pixel][T](r: &Rectangle<'_, T>, mean: f64) -> f64 as squared_body }
+for_least_isa! { fn extreme[T: Pixel][T](r: &Rectangle<'_, T>, how: Fold) -> T as extreme_body }
 
 #[inline(always)]
-fn added_body<T: Pixel>(_: Isa, r: &Rectangle<'_, T>) -> f64 {
+fn added_body<T: Pixel>(r: &Rectangle<'_, T>) -> f64 {
     lanes(r, Fold::Sum, |v| v.to_f64())
 }
 
 #[inline(always)]
-fn squared_body<T: Pixel>(_: Isa, r: &Rectangle<'_, T>, mean: f64) -> f64 {
+fn squared_body<T: Pixel>(r: &Rectangle<'_, T>, mean: f64) -> f64 {
     lanes(r, Fold::Sum, |v| (v.to_f64() - mean) * (v.to_f64() - mean))
 }
 
 #[inline(always)]
-fn extreme_body<T: Pixel>(_: Isa, r: &Rectangle<'_, T>, how: Fold) -> T {
+fn extreme_body<T: Pixel>(r: &Rectangle<'_, T>, how: Fold) -> T {
     match how {
         Fold::Min => lanes(r, Fold::Min, |v| v),
         _ => lanes(r, Fold::Max, |v| v),

@@ -9,8 +9,7 @@
 use std::arch::x86_64::*;
 
 use crate::plane::Plane;
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::Ranked;
@@ -100,7 +99,7 @@ impl RunningCounts {
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Computes all columns of `rows` under a rectangle of at most [`MOST`] pixels; `out` is the memory of these rows.
     ///
     /// The border is given with its constant as an unsigned number and with the unsigned number of 0: the bit in which
@@ -111,7 +110,7 @@ for_each_isa! {
 }
 
 #[inline(always)]
-fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u8), rows: Window, out: &mut [u8]) {
+fn ranks_of(plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u8), rows: Window, out: &mut [u8]) {
     let Reach { up, down, left, right } = rank.reach();
     let (width, wide, place) = (plane.width, left + right + 1, rank.place as u16);
     let chunk = COLUMNS.max(2 * wide).min(width);

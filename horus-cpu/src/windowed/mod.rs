@@ -8,15 +8,15 @@ mod moments;
 mod ranks;
 mod sums;
 
+use self::sums::ExtendedRows;
 use crate::parallel;
 
 use super::plane::Plane;
-use super::simd::Isa;
 use super::whole::{self, CpuOperation, out, type_of, view};
+use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Border, Window};
-use horus_base::{dispatch, dispatch_narrow};
 use horus_host::device::{Geometry, LaunchInput, Memory};
 use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, ordered};
 
@@ -28,7 +28,7 @@ impl CpuOperation for Sliding {
         to: &whole::OperationOutput,
     ) -> Result<(), DeviceError> {
         let (how, border) = (&self.how, self.border);
-        let &whole::OperationOutput { geometry, rows, threads, isa } = to;
+        let &whole::OperationOutput { geometry, rows, threads, .. } = to;
         let dtype = type_of(inputs);
         if rows.is_empty() || geometry.shape.is_empty() {
             return Ok(());
@@ -39,10 +39,10 @@ impl CpuOperation for Sliding {
                 let to = WindowedOutput { geometry: geometry.flat(), rows, threads, reach: mean.height() };
                 match geometry.dtype {
                     DType::F64 => to.each(out::<f64>(output)?, &|c, rows, out| {
-                        means(isa, &input.plane(c), (mean, border), rows, out);
+                        means(&input.plane(c), (mean, border), rows, out);
                     }),
                     _ => to.each(out::<f32>(output)?, &|c, rows, out| {
-                        means(isa, &input.plane(c), (mean, border), rows, out);
+                        means(&input.plane(c), (mean, border), rows, out);
                     }),
                 }
             }),
@@ -50,7 +50,10 @@ impl CpuOperation for Sliding {
                 let input = view::<S>(inputs, 0)?;
                 let to = WindowedOutput { geometry: geometry.flat(), rows, threads, reach: mean.height() };
                 to.each(out::<f64>(output)?, &|c, rows, out| {
-                    moments::variances(isa, &input.plane(c), mean, border, rows, out);
+                    let plane = input.plane(c);
+                    let read = |at: (isize, isize), line: &mut [f64]| sums::extend(&plane, at, border, line);
+                    let image = ExtendedRows { width: plane.width, samples: plane.samples, read: &read };
+                    moments::variances(&image, mean, rows, out);
                 });
             }),
             Windowed::Rank(rank) => dispatch!(dtype, T => {
@@ -62,9 +65,9 @@ impl CpuOperation for Sliding {
                 to.each(out::<T>(output)?, &|c, rows, out| {
                     let how = (rank, border);
                     if across {
-                        levels::ranks(isa, &|c| input.plane(c), (geometry.shape, c), how, rows, out);
+                        levels::ranks(&|c| input.plane(c), (geometry.shape, c), how, rows, out);
                     } else if by_columns {
-                        by_histograms(isa, &input.plane(c), how, rows, out);
+                        by_histograms(&input.plane(c), how, rows, out);
                     } else {
                         ranks::ranks(&input.plane(c), rank, border, rows, out);
                     }
@@ -105,49 +108,33 @@ impl WindowedOutput {
 }
 
 /// Ranks of 8-bit pixels under a rectangle; signed pixels as unsigned numbers in the same order.
-fn by_histograms<T: Pixel>(
-    isa: Isa,
-    plane: &Plane<'_, T>,
-    (rank, border): (&Ranked, Border),
-    rows: Window,
-    out: &mut [T],
-) {
+fn by_histograms<T: Pixel>(plane: &Plane<'_, T>, (rank, border): (&Ranked, Border), rows: Window, out: &mut [T]) {
     let constant = border.constant().map_or(T::ZERO, T::from_f64);
     let number = |v: T| ordered(v.scalar()) as u8;
     if let (Ok(data), Ok(out)) = (bytemuck::try_cast_slice(plane.data()), bytemuck::try_cast_slice_mut(out)) {
-        columns::ranks(isa, &plane.of(data), rank, (border, number(constant), number(T::ZERO)), rows, out);
+        columns::ranks(&plane.of(data), rank, (border, number(constant), number(T::ZERO)), rows, out);
     }
 }
 
 /// Means in the accumulator type of these pixels: `i32` for integers of few bits.
-fn means<S: Pixel, R: Pixel>(
-    isa: Isa,
+fn means<S: Pixel, R: Pixel>(plane: &Plane<'_, S>, (mean, border): (&BoxMean, Border), rows: Window, out: &mut [R]) {
+    let area = mean.height().saturating_mul(mean.width());
+    match S::DTYPE {
+        DType::F32 => means_by::<S, f32, R>(plane, (mean, border), rows, out),
+        narrow if narrow.is_narrow() && area < 1 << (31 - 8 * narrow.size()) => {
+            means_by::<S, i32, R>(plane, (mean, border), rows, out);
+        }
+        _ => means_by::<S, f64, R>(plane, (mean, border), rows, out),
+    }
+}
+
+fn means_by<S: Pixel, A: sums::Total, R: Pixel>(
     plane: &Plane<'_, S>,
     (mean, border): (&BoxMean, Border),
     rows: Window,
     out: &mut [R],
 ) {
-    let area = mean.height().saturating_mul(mean.width());
-    // Each body is compiled for each instruction set; the few bodies are named.
-    macro_rules! by {
-        ($pixel:ident, $sum:ident) => {
-            if let Ok(data) = bytemuck::try_cast_slice::<S, $pixel>(plane.data()) {
-                return sums::means::<$pixel, $sum, R>(isa, &plane.of(data), mean, border, rows, out);
-            }
-        };
-    }
-    match S::DTYPE {
-        DType::F32 => by!(f32, f32),
-        DType::F64 => by!(f64, f64),
-        narrow if narrow.is_narrow() && area < 1 << (31 - 8 * narrow.size()) => {
-            dispatch_narrow!(narrow, P => by!(P, i32));
-        }
-        _ => {}
-    }
-    let floats: Vec<f64> = plane.data().iter().map(|v| v.to_f64()).collect();
-    let border = match border {
-        Border::Constant(v) => Border::Constant(S::from_f64(v).to_f64()),
-        other => other,
-    };
-    sums::means::<f64, f64, R>(isa, &plane.of(&floats), mean, border, rows, out);
+    let read = |at: (isize, isize), line: &mut [A]| sums::extend(plane, at, border, line);
+    let image = ExtendedRows { width: plane.width, samples: plane.samples, read: &read };
+    sums::means(&image, mean, rows, out);
 }

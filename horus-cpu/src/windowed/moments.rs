@@ -3,12 +3,9 @@
 //!
 //! See [`sums`](super::sums). Sums and squared deviations are separate lines.
 
-use super::sums::{ROW_SUM_BYTES, ROWS, STRIP, extend};
-use crate::plane::Plane;
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
-use horus_base::dtype::Pixel;
-use horus_base::shape::{Border, Window};
+use super::sums::{ExtendedRows, ROW_SUM_BYTES, ROWS, STRIP};
+use crate::versions::for_least_isa;
+use horus_base::shape::Window;
 use horus_plan::ops::windowed::{BoxMean, WindowMoments};
 
 /// Moments of equal numbers of pixels.
@@ -23,16 +20,16 @@ impl MomentLines {
     }
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Computes variances over a rectangle for all columns of `rows`; `out` is the memory of these rows.
-    pub(super) fn variances[S: Pixel][S](
-        plane: &Plane<'_, S>, mean: &BoxMean, border: Border, rows: Window, out: &mut [f64]
+    pub(super) fn variances[][](
+        image: &ExtendedRows<'_, f64>, mean: &BoxMean, rows: Window, out: &mut [f64]
     ) as variances_of
 }
 
 #[inline(always)]
-fn variances_of<S: Pixel>(_: Isa, plane: &Plane<'_, S>, mean: &BoxMean, border: Border, rows: Window, out: &mut [f64]) {
-    let (width, tall, wide, samples) = (plane.width, mean.height(), mean.width(), plane.samples);
+fn variances_of(image: &ExtendedRows<'_, f64>, mean: &BoxMean, rows: Window, out: &mut [f64]) {
+    let (width, tall, wide, samples) = (image.width, mean.height(), mean.width(), image.samples);
     let reach = mean.reach.in_samples(samples);
     let (up, left, around) = (reach.up.cast_signed(), reach.left.cast_signed(), (wide - 1) * samples);
     let most = (2 * tall).max(ROWS).min(rows.len());
@@ -52,7 +49,7 @@ fn variances_of<S: Pixel>(_: Isa, plane: &Plane<'_, S>, mean: &BoxMean, border: 
             let first = rows.start - up + (k * most).cast_signed();
             for i in have..height + tall - 1 {
                 let (y, of) = (first + i.cast_signed(), i * chunk..i * chunk + n);
-                extend(plane, (y, x.cast_signed() - left), border, &mut line.sums[..n + around]);
+                (image.read)((y, x.cast_signed() - left), &mut line.sums[..n + around]);
                 line.squared_deviations.fill(0.0);
                 let to = (&mut kept.sums[of.clone()], &mut kept.squared_deviations[of]);
                 join(&mut line, &mut other, (samples, wide), 1, to);

@@ -5,8 +5,7 @@
 //! columns form one line in which neighbours are sixteen apart.
 
 use crate::plane::Plane;
-use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::for_least_isa;
 use horus_base::dtype::{Pixel, Scalar};
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::windowed::BoxMean;
@@ -73,23 +72,28 @@ impl Total for i32 {
     }
 }
 
-for_each_isa! {
+/// Rows of an image, continued by its border. Pixels of all types are converted to few types of sums, for which the rest
+/// is compiled.
+pub(super) struct ExtendedRows<'a, A> {
+    pub(super) width: usize,
+    /// Elements of a pixel.
+    pub(super) samples: usize,
+    /// Fills a line with the elements of row `y` from element `x` on.
+    pub(super) read: &'a ReadLine<'a, A>,
+}
+
+type ReadLine<'a, A> = dyn Fn((isize, isize), &mut [A]) + 'a;
+
+for_least_isa! {
     /// Computes means over a rectangle for all columns of `rows`; `out` is the memory of these rows.
-    pub(super) fn means[S: Pixel, A: Total, R: Pixel][S, A, R](
-        plane: &Plane<'_, S>, mean: &BoxMean, border: Border, rows: Window, out: &mut [R]
+    pub(super) fn means[A: Total, R: Pixel][A, R](
+        image: &ExtendedRows<'_, A>, mean: &BoxMean, rows: Window, out: &mut [R]
     ) as means_of
 }
 
 #[inline(always)]
-fn means_of<S: Pixel, A: Total, R: Pixel>(
-    _: Isa,
-    plane: &Plane<'_, S>,
-    mean: &BoxMean,
-    border: Border,
-    rows: Window,
-    out: &mut [R],
-) {
-    let (width, tall, wide, samples) = (plane.width, mean.height(), mean.width(), plane.samples);
+fn means_of<A: Total, R: Pixel>(image: &ExtendedRows<'_, A>, mean: &BoxMean, rows: Window, out: &mut [R]) {
+    let (width, tall, wide, samples) = (image.width, mean.height(), mean.width(), image.samples);
     let reach = mean.reach.in_samples(samples);
     let (up, left, around) = (reach.up.cast_signed(), reach.left.cast_signed(), (wide - 1) * samples);
     // At least twice as many rows at once as the window has, so that less than half is computed twice.
@@ -110,7 +114,7 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     for x in (0..width).step_by(chunk) {
         let n = chunk.min(width - x);
         let mut sum_row = |y: isize, to: &mut [A]| {
-            extend(plane, (y, x.cast_signed() - left), border, &mut line[..n + around]);
+            (image.read)((y, x.cast_signed() - left), &mut line[..n + around]);
             add_up(&mut line, &mut other, samples, wide, to);
         };
         if tall == 1 {
@@ -146,9 +150,15 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     }
 }
 
-/// Fills a line with the elements of row `y` from element `x` on, continued by the border.
+for_least_isa! {
+    /// Fills a line with the elements of row `y` from element `x` on, continued by the border.
+    pub(super) fn extend[S: Pixel, A: Total][S, A](
+        plane: &Plane<'_, S>, at: (isize, isize), border: Border, line: &mut [A]
+    ) as extend_body
+}
+
 #[inline(always)]
-pub(super) fn extend<S: Pixel, A: Total>(plane: &Plane<'_, S>, (y, x): (isize, isize), border: Border, line: &mut [A]) {
+fn extend_body<S: Pixel, A: Total>(plane: &Plane<'_, S>, (y, x): (isize, isize), border: Border, line: &mut [A]) {
     let constant = A::of(border.constant().map_or(S::ZERO, S::from_f64));
     let Some(row) = plane.resolve(y, border).map(|y| plane.row(y)) else {
         line.fill(constant);

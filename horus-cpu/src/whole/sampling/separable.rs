@@ -8,24 +8,98 @@
 use super::x86;
 use super::{BLOCK, NOWHERE, SampleTaps, SampleWeights, SampledPlane, Weighing, beyond, block, fill, place, split};
 use crate::simd::Isa;
-use crate::versions::for_each_isa;
+use crate::versions::{for_each_isa, for_least_isa};
 use horus_base::dtype::{Float, Pixel};
-use horus_base::shape::Shape;
+use horus_base::shape::{Border, Shape};
 
-/// State shared by rows of samples.
+/// Computes rows of samples for pixels of type `T`. What is between reading pixels and storing results is compiled for the
+/// two types of the interpolation.
 pub(super) struct SeparableSampler<T: Pixel, const N: usize> {
     /// The value at positions beyond the pixels, if the image is not sampled there.
     outside: Option<T>,
+    rows: SampledRows<T::Interp, N>,
+    results: Vec<T::Interp>,
+}
+
+impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
+    pub(super) fn new(outside: Option<T>) -> SeparableSampler<T, N> {
+        SeparableSampler { outside, rows: SampledRows::new(outside.is_some()), results: Vec::new() }
+    }
+
+    /// Computes a row of samples at positions along columns, rows and, in a volume, levels. Returns `false`, and does
+    /// nothing, if the positions do not keep the axes separate.
+    pub(super) fn row(
+        &mut self,
+        isa: Isa,
+        from: &SampledPlane<'_, T>,
+        how: &Weighing<T::Interp, N>,
+        positions: &[&[f64]],
+        out: &mut [T],
+    ) -> bool {
+        let image = SampledLines {
+            shape: from.shape,
+            border: from.border,
+            volume: from.volume,
+            constant: from.constant().to_interp(),
+            whole: bytemuck::try_cast_slice(from.data).ok().filter(|_| T::DTYPE == T::Interp::DTYPE),
+            place: &|level, row| from.first + level * from.level + row * from.shape.width,
+            widen: &|at, to| widened(&from.data[at..at + from.shape.width], to),
+        };
+        self.results.resize(out.len().next_multiple_of(BLOCK), T::Interp::ZERO);
+        match self.rows.compute(isa, &image, how, positions, &mut self.results) {
+            None => return false,
+            Some(Sampled::Beyond) => out.fill(self.outside.unwrap_or(T::ZERO)),
+            Some(Sampled::Row) => {
+                let results = self.results.as_chunks::<BLOCK>().0;
+                for ((results, columns), out) in results.iter().zip(&self.rows.blocks).zip(out.chunks_mut(BLOCK)) {
+                    narrowed(results, out);
+                    fill(T::from_f64(f64::NAN), &columns.nowhere, out);
+                    if let Some(value) = self.outside {
+                        fill(value, &columns.beyond, out);
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+/// The rows of an image, in the type of the interpolation.
+struct SampledLines<'a, F> {
+    shape: Shape,
+    border: Border,
+    /// Levels are sampled, too.
+    volume: bool,
+    constant: F,
+    /// All pixels, if they have that type.
+    whole: Option<&'a [F]>,
+    /// The first pixel of a row of a level.
+    place: &'a dyn Fn(usize, usize) -> usize,
+    /// Converts the row that begins with a pixel.
+    widen: &'a dyn Fn(usize, &mut Vec<F>),
+}
+
+enum Sampled {
+    /// The row is beyond the pixels.
+    Beyond,
+    /// The samples of the row.
+    Row,
+}
+
+/// State shared by rows of samples.
+struct SampledRows<F, const N: usize> {
+    /// Samples beyond the pixels are marked.
+    marked: bool,
     /// The positions along a row.
     columns: Vec<f64>,
-    blocks: Vec<SampleColumns<T::Interp, N>>,
+    blocks: Vec<SampleColumns<F, N>>,
     /// Some columns read a constant.
     constant: bool,
     /// Rows of the image between these columns, in blocks.
-    lines: Vec<[T::Interp; BLOCK]>,
+    lines: Vec<[F; BLOCK]>,
     cached_lines: Vec<Option<[i32; 2]>>,
     /// A row of the image in the type of the interpolation, followed by a pixel of the constant.
-    row: Vec<T::Interp>,
+    row: Vec<F>,
 }
 
 /// The columns of a block of samples. The column after the last is the constant.
@@ -39,10 +113,10 @@ struct SampleColumns<F, const N: usize> {
     nowhere: [bool; BLOCK],
 }
 
-impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
-    pub(super) fn new(outside: Option<T>) -> SeparableSampler<T, N> {
-        SeparableSampler {
-            outside,
+impl<F: Float, const N: usize> SampledRows<F, N> {
+    fn new(marked: bool) -> SampledRows<F, N> {
+        SampledRows {
+            marked,
             columns: Vec::new(),
             blocks: Vec::new(),
             constant: false,
@@ -52,107 +126,69 @@ impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
         }
     }
 
-    /// Computes a row of samples at positions along columns, rows and, in a volume, levels. Returns `false`, and does
-    /// nothing, if the positions do not keep the axes separate.
-    pub(super) fn row(
+    /// Computes a row of samples, in whole blocks; `None` if the positions do not keep the axes separate.
+    fn compute(
         &mut self,
         isa: Isa,
-        from: &SampledPlane<'_, T>,
-        how: &Weighing<T::Interp, N>,
+        image: &SampledLines<'_, F>,
+        how: &Weighing<F, N>,
         positions: &[&[f64]],
-        out: &mut [T],
-    ) -> bool {
-        let (&columns, others) = match positions.split_first() {
-            Some((columns, others)) if N > 1 && !from.shape.is_empty() => (columns, others),
-            _ => return false,
-        };
+        out: &mut [F],
+    ) -> Option<Sampled> {
+        let shape = image.shape;
+        let (&columns, others) = positions.split_first().filter(|_| N > 1 && !shape.is_empty())?;
         // The ends first, which differ in most maps that do not keep the axes separate.
-        if others.iter().any(|place| place[0] != place[place.len() - 1]) || !all_alike(isa, others) {
-            return false;
+        if others.iter().any(|place| place[0] != place[place.len() - 1]) || !all_alike(others) {
+            return None;
         }
-        let shape = from.shape;
-        let mut single = [SampleWeights { t: T::Interp::ZERO, weights: [T::Interp::ZERO; N] }; 2];
+        let mut single = [SampleWeights { t: F::ZERO, weights: [F::ZERO; N] }; 2];
         let mut first = [0; 2];
         for (((line, first), single), extent) in
             others.iter().zip(&mut first).zip(&mut single).zip([shape.height, shape.depth])
         {
             let at = line[0];
-            if let Some(value) = self.outside.filter(|_| !(at >= 0.0 && at <= extent as f64 - 1.0)) {
-                out.fill(value);
-                return true;
+            if self.marked && !(at >= 0.0 && at <= extent as f64 - 1.0) {
+                return Some(Sampled::Beyond);
             }
             if !at.is_finite() {
-                return false;
+                return None;
             }
-            (*first, *single) = alone(isa, how, at);
+            (*first, *single) = alone(how, at);
         }
-        if !same(isa, &self.columns, columns) {
+        if !same(&self.columns, columns) {
             // Rows that all have columns of their own are faster sample by sample.
             let first = self.columns.is_empty();
             self.columns.clear();
             self.columns.extend_from_slice(columns);
             if !first {
                 self.blocks.clear();
-                return false;
+                return None;
             }
         }
         if self.blocks.is_empty() {
-            self.prepare_columns(isa, from, how);
+            let width = (shape.width, image.border);
+            (self.blocks, self.constant) = looked_up(isa, how, &self.columns, width, self.marked);
+            self.lines.clear();
+            self.lines.resize(N * N * self.blocks.len(), [F::ZERO; BLOCK]);
+            self.cached_lines.clear();
+            self.cached_lines.resize(N * N, None);
         }
-        self.sums(isa, from, first, &single, out);
-        true
-    }
-
-    /// Looks up the columns.
-    fn prepare_columns(&mut self, isa: Isa, from: &SampledPlane<'_, T>, how: &Weighing<T::Interp, N>) {
-        let width = from.shape.width;
-        self.constant = false;
-        let count = self.columns.len().div_ceil(BLOCK);
-        self.blocks.clear();
-        for b in 0..count {
-            let mut columns = SampleColumns {
-                taps: SampleTaps::NONE,
-                at: [[0; BLOCK]; N],
-                neighbours: width >= N,
-                beyond: [false; BLOCK],
-                nowhere: [false; BLOCK],
-            };
-            let mut rest = [0.0; BLOCK];
-            let places = block(&self.columns, b, &mut rest);
-            split(isa, how, places, &mut columns.taps);
-            if self.outside.is_some() {
-                beyond(isa, places, width, &mut columns.beyond);
-            }
-            columns.nowhere = columns.taps.first.map(|first| first == NOWHERE);
-            for i in (0..BLOCK).filter(|i| !columns.nowhere[*i]) {
-                columns.neighbours &= columns.taps.inside(i, width);
-                for k in 0..N {
-                    let found = place(columns.taps.first[i] as isize + k.cast_signed(), from.border, width);
-                    self.constant |= found.is_none();
-                    // Fewer than 2^31 pixels along an axis.
-                    columns.at[k][i] = found.unwrap_or(width) as u32;
-                }
-            }
-            self.blocks.push(columns);
-        }
-        self.lines.clear();
-        self.lines.resize(N * N * count, [T::Interp::ZERO; BLOCK]);
-        self.cached_lines.clear();
-        self.cached_lines.resize(N * N, None);
+        self.sums(isa, image, first, &single, out);
+        Some(Sampled::Row)
     }
 
     /// Computes a row of samples in a row and a level of positions.
     fn sums(
         &mut self,
         isa: Isa,
-        from: &SampledPlane<'_, T>,
+        image: &SampledLines<'_, F>,
         [row, level]: [i32; 2],
-        [down, through]: &[SampleWeights<T::Interp, N>; 2],
-        out: &mut [T],
+        [down, through]: &[SampleWeights<F, N>; 2],
+        out: &mut [F],
     ) {
         let slot = |at: i32| at.rem_euclid(N as i32) as usize;
         let count = self.blocks.len();
-        let levels = if from.volume { N } else { 1 };
+        let levels = if image.volume { N } else { 1 };
         let mut lines = [[0; N]; N];
         for (k, lines) in (level..).zip(lines.iter_mut().take(levels)) {
             for (r, line) in (row..).zip(lines) {
@@ -160,40 +196,35 @@ impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
                 *line = at * count;
                 if self.cached_lines[at] != Some([k, r]) {
                     self.cached_lines[at] = Some([k, r]);
-                    self.line(isa, from, [k, r], at * count);
+                    self.line(isa, image, [k, r], at * count);
                 }
             }
         }
-        for (b, out) in out.chunks_mut(BLOCK).enumerate() {
+        for (b, out) in out.as_chunks_mut().0.iter_mut().enumerate() {
             let mut rows = [[&self.lines[0]; N]; N];
             for (rows, lines) in rows.iter_mut().zip(&lines).take(levels) {
                 rows.iter_mut().zip(lines).for_each(|(row, line)| *row = &self.lines[line + b]);
             }
-            combined(isa, &rows, down, from.volume.then_some(through), out);
-            let columns = &self.blocks[b];
-            fill(isa, T::from_f64(f64::NAN), &columns.nowhere, out);
-            if let Some(value) = self.outside {
-                fill(isa, value, &columns.beyond, out);
-            }
+            combined(isa, &rows, down, image.volume.then_some(through), out);
         }
     }
 
     /// Interpolates a row of a level along the columns.
-    fn line(&mut self, isa: Isa, from: &SampledPlane<'_, T>, [level, row]: [i32; 2], to: usize) {
-        let Shape { depth, height, width, .. } = from.shape;
-        let level = if from.volume { place(level as isize, from.border, depth) } else { Some(0) };
-        let held = level.zip(place(row as isize, from.border, height));
-        let pixels = held.map(|(level, row)| &from.data[from.first + level * from.level + row * width..][..width]);
-        let row = match pixels {
-            Some(pixels) if T::DTYPE == T::Interp::DTYPE && !self.constant => bytemuck::cast_slice(pixels),
-            Some(pixels) => {
-                widened(isa, pixels, &mut self.row);
-                self.row.push(from.constant().to_interp());
+    fn line(&mut self, isa: Isa, image: &SampledLines<'_, F>, [level, row]: [i32; 2], to: usize) {
+        let Shape { depth, height, width, .. } = image.shape;
+        let level = if image.volume { place(level as isize, image.border, depth) } else { Some(0) };
+        let held = level.zip(place(row as isize, image.border, height));
+        let at = held.map(|(level, row)| (image.place)(level, row));
+        let row = match (at, image.whole) {
+            (Some(at), Some(pixels)) if !self.constant => &pixels[at..at + width],
+            (Some(at), _) => {
+                (image.widen)(at, &mut self.row);
+                self.row.push(image.constant);
                 &self.row
             }
-            None => {
+            (None, _) => {
                 self.row.clear();
-                self.row.resize(width + 1, from.constant().to_interp());
+                self.row.resize(width + 1, image.constant);
                 &self.row
             }
         };
@@ -203,13 +234,53 @@ impl<T: Pixel, const N: usize> SeparableSampler<T, N> {
     }
 }
 
-for_each_isa! {
+/// Looks up columns of an image of some width and border; `marked` if the image is not sampled beyond its pixels.
+/// Returns also whether some columns read a constant.
+fn looked_up<F: Float, const N: usize>(
+    isa: Isa,
+    how: &Weighing<F, N>,
+    all: &[f64],
+    (width, border): (usize, Border),
+    marked: bool,
+) -> (Vec<SampleColumns<F, N>>, bool) {
+    let mut constant = false;
+    let mut blocks = Vec::with_capacity(all.len().div_ceil(BLOCK));
+    for b in 0..all.len().div_ceil(BLOCK) {
+        let mut columns = SampleColumns {
+            taps: SampleTaps::NONE,
+            at: [[0; BLOCK]; N],
+            neighbours: width >= N,
+            beyond: [false; BLOCK],
+            nowhere: [false; BLOCK],
+        };
+        let mut rest = [0.0; BLOCK];
+        let places = block(all, b, &mut rest);
+        split(isa, how, places, &mut columns.taps);
+        if marked {
+            beyond(places, width, &mut columns.beyond);
+        }
+        columns.nowhere = columns.taps.first.map(|first| first == NOWHERE);
+        for i in (0..BLOCK).filter(|i| !columns.nowhere[*i]) {
+            columns.neighbours &= columns.taps.inside(i, width);
+            for k in 0..N {
+                let found = place(columns.taps.first[i] as isize + k.cast_signed(), border, width);
+                constant |= found.is_none();
+                // Fewer than 2^31 pixels along an axis.
+                columns.at[k][i] = found.unwrap_or(width) as u32;
+            }
+        }
+        blocks.push(columns);
+    }
+    (blocks, constant)
+}
+
+for_least_isa! {
     /// First pixel and weights of a sample at a finite position.
     fn alone[F: Float, const N: usize][F, N](how: &Weighing<F, N>, position: f64) -> (i32, SampleWeights<F, N>) as alone_of
 }
 
 #[inline(always)]
-fn alone_of<F: Float, const N: usize>(_: Isa, how: &Weighing<F, N>, position: f64) -> (i32, SampleWeights<F, N>) {
+fn alone_of<F: Float, const N: usize>(how: &Weighing<F, N>, position: f64) -> (i32, SampleWeights<F, N>) {
     let (first, t) = how.how.split_finite(position);
     let all = how.how.weights(t);
     let mut weights = [F::ZERO; N];
@@ -217,34 +288,34 @@ fn alone_of<F: Float, const N: usize>(_: Isa, how: &Weighing<F, N>, position: f6
     (first, SampleWeights { t, weights })
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Returns `true` if each line has one position.
     fn all_alike[][](lines: &[&[f64]]) -> bool as all_alike_of
 }
 
 #[inline(always)]
-fn all_alike_of(_: Isa, lines: &[&[f64]]) -> bool {
+fn all_alike_of(lines: &[&[f64]]) -> bool {
     lines.iter().all(|line| line.chunks(BLOCK).all(|part| part.iter().fold(true, |all, at| all & (*at == line[0]))))
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Returns `true` if two rows of positions are the same, bit by bit.
     fn same[][](one: &[f64], other: &[f64]) -> bool as same_of
 }
 
 #[inline(always)]
-fn same_of(_: Isa, one: &[f64], other: &[f64]) -> bool {
+fn same_of(one: &[f64], other: &[f64]) -> bool {
     let alike = |(a, b): (&[f64], &[f64])| a.iter().zip(b).fold(true, |all, (a, b)| all & (a.to_bits() == b.to_bits()));
     one.len() == other.len() && one.chunks(BLOCK).zip(other.chunks(BLOCK)).all(alike)
 }
 
-for_each_isa! {
+for_least_isa! {
     /// Converts pixels to the type of the interpolation.
     fn widened[T: Pixel][T](pixels: &[T], to: &mut Vec<T::Interp>) as widened_of
 }
 
 #[inline(always)]
-fn widened_of<T: Pixel>(_: Isa, pixels: &[T], to: &mut Vec<T::Interp>) {
+fn widened_of<T: Pixel>(pixels: &[T], to: &mut Vec<T::Interp>) {
     to.resize(pixels.len(), T::Interp::ZERO);
     for (to, pixel) in to.iter_mut().zip(pixels) {
         *to = pixel.to_interp();
@@ -278,43 +349,55 @@ fn across_of<F: Float, const N: usize>(_: Isa, columns: &SampleColumns<F, N>, ro
 
 for_each_isa! {
     /// Interpolates between rows of each level, and between levels.
-    fn combined[T: Pixel, const N: usize][T, N](
-        rows: &[[&[T::Interp; BLOCK]; N]; N],
-        down: &SampleWeights<T::Interp, N>,
-        through: Option<&SampleWeights<T::Interp, N>>,
-        out: &mut [T],
+    fn combined[F: Float, const N: usize][F, N](
+        rows: &[[&[F; BLOCK]; N]; N],
+        down: &SampleWeights<F, N>,
+        through: Option<&SampleWeights<F, N>>,
+        out: &mut [F; BLOCK],
     ) as combined_of
 }
 
 #[inline(always)]
-fn combined_of<T: Pixel, const N: usize>(
+fn combined_of<F: Float, const N: usize>(
     _: Isa,
-    rows: &[[&[T::Interp; BLOCK]; N]; N],
-    down: &SampleWeights<T::Interp, N>,
-    through: Option<&SampleWeights<T::Interp, N>>,
-    out: &mut [T],
+    rows: &[[&[F; BLOCK]; N]; N],
+    down: &SampleWeights<F, N>,
+    through: Option<&SampleWeights<F, N>>,
+    out: &mut [F; BLOCK],
 ) {
-    let mut all = [[T::Interp::ZERO; BLOCK]; N];
+    let mut all = [[F::ZERO; BLOCK]; N];
     for (sums, rows) in all.iter_mut().zip(rows).take(if through.is_some() { N } else { 1 }) {
         for i in 0..BLOCK {
-            let mut values = [T::Interp::ZERO; N];
+            let mut values = [F::ZERO; N];
             for k in 0..N {
                 values[k] = rows[k][i];
             }
             sums[i] = down.between(&values);
         }
     }
-    let mut results = [T::ZERO; BLOCK];
+    let Some(through) = through else {
+        *out = all[0];
+        return;
+    };
     for i in 0..BLOCK {
-        let mut values = [T::Interp::ZERO; N];
+        let mut values = [F::ZERO; N];
         for k in 0..N {
             values[k] = all[k][i];
         }
-        let value = match through {
-            Some(through) => through.between(&values),
-            None => values[0],
-        };
-        results[i] = T::from_interp(value);
+        out[i] = through.between(&values);
     }
-    out.copy_from_slice(&results[..out.len()]);
+}
+
+for_least_isa! {
+    /// Converts results to pixels.
+    fn narrowed[T: Pixel][T](results: &[T::Interp; BLOCK], out: &mut [T]) as narrowed_of
+}
+
+#[inline(always)]
+fn narrowed_of<T: Pixel>(results: &[T::Interp; BLOCK], out: &mut [T]) {
+    let mut pixels = [T::ZERO; BLOCK];
+    for i in 0..BLOCK {
+        pixels[i] = T::from_interp(results[i]);
+    }
+    out.copy_from_slice(&pixels[..out.len()]);
 }
