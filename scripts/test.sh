@@ -46,7 +46,8 @@ step() {
 }
 
 step cargo fmt --all --check
-# With every feature, and with the tests that scripts/gpu.sh runs on a GPU. Archives and the wheel, below, are built without.
+# With every feature, and with the tests that scripts/gpu.sh runs on a GPU; always the same, so that crates are compiled once.
+# Archives and the wheel, below, are built without.
 features=(--workspace --features "horus-image/image,horus-apps/mpi,horus-models/mpi,horus-tools/mpi,horus-mpi/mpi,horus-apps/zarr")
 step cargo clippy "${features[@]}" --all-targets --test gpu --quiet -- -D warnings
 # Licences and sources of the dependencies, and known advisories if the database is reachable.
@@ -58,7 +59,7 @@ if command -v cargo-deny >/dev/null; then
     echo "the database of advisories cannot be had here: they were not checked"
   fi
 fi
-RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
+RUSTDOCFLAGS="-D warnings" step cargo doc "${features[@]}" --no-deps --quiet
 
 [ "${1:-}" != lint ] || exit 0
 

@@ -28,6 +28,8 @@ venv=$target/maturin
 packages=('maturin>=1.16,<2')
 how=(--interpreter "$venv/bin/python")
 built=() zig=()
+# The wheel that is tested has the compiled crates of the tests.
+[ "$profile" = release ] || how+=(--features tests)
 if [ "$profile" = release ]; then
   # Zig's linker and headers of an old glibc, on any host.
   packages+=('ziglang==0.15.*')

@@ -1,7 +1,9 @@
 //! Speed of halo exchange between GPUs: Horus's exchange, the same messages passed to NCCL directly, and the path
 //! through the host.
 //!
+//! ```text
 //! mpirun -n 4 horus-fabric-bench [ROWS [COLUMNS [ROUNDS]]]        (21 rows of 16384 f32, 200 rounds)
+//! ```
 //!
 //! One rank per GPU. Rank 0 prints the median time of a single exchange, and the time per exchange when many are
 //! enqueued, each on the slowest rank; `ratio` is Horus divided by NCCL. Received bytes are checked. Without NCCL, only
