@@ -281,14 +281,24 @@ def _is_plain(value: Any) -> bool:
     return type(value) is float or (type(value) is int and -LARGEST <= value <= LARGEST)
 
 
+_RANGES: Final = {code: (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) for code, dtype in NATIVE.items() if dtype.kind in "iu"}
+"""The numbers that each type of integers has."""
+
+
 def _met(name: str, a: Any, b: Any, wide: bool = False) -> tuple[Any, Any]:
     """Both operands, images among them in the type of both; one is an image. With `wide` integers of 64 bits are `float64`, which holds
     those of 32 bits: the result is of another type."""
     first = a if isinstance(a, Operators) else b
     if not isinstance(first, Operators):
         raise TypeError(f"{name}: one of both must be a horus_image.Image")
-    if first._core.dtype in ("f32", "f64") and _is_plain(b if first is a else a):
+    number, code = b if first is a else a, first._core.dtype
+    if code in ("f32", "f64") and _is_plain(number):
         return a, b
+    if type(number) is int and code in _RANGES:
+        least, most = _RANGES[code]
+        if least <= number <= most:
+            # As `numpy.result_type` says, which takes longer than to record an operation.
+            return a, b
     a, b = _operand(a, first), _operand(b, first)
     if isinstance(b, (Operators, np.generic)) and isinstance(a, (Operators, np.generic)) and a.dtype == b.dtype:
         return a, b
