@@ -2,8 +2,8 @@
 //! images, graphs or states.
 //!
 //! [`device`] is the entry point. `check` validates each launch; the code behind it trusts its geometry. Every kernel
-//! is written once and compiled for each instruction set of [`simd`]; all have the same bits. `HORUS_ISA` lowers the
-//! choice.
+//! is written once and compiled for each instruction set of [`simd`], or for the smallest if wider vectors are no faster;
+//! all have the same bits. `HORUS_ISA` lowers the choice.
 //!
 //! `docs/design/cpu.md` describes the modules, `docs/design/cpu-scratch.md` the scratch memory of a thread. The threads
 //! ([`workers`](horus_host::workers)) are shared by all devices.

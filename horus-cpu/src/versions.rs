@@ -1,4 +1,4 @@
-//! Portable code that is compiled once for each instruction set.
+//! Portable code that is compiled for each instruction set, or for the smallest.
 
 /// Defines a function that runs `$body` compiled for the instruction set that it is given:
 ///

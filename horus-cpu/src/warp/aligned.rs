@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::line::{LinearCoordinate, WarpLine};
-use super::pairs::{self, PairColumns, WIDTH};
+use super::pairs::{self, PairColumns, WIDTH, uses_windows};
 use super::sample::Bilinear;
 use super::{edge, interleaved, outside, sampled_part, widened};
 use crate::plane::{OutputTile, Plane};
@@ -57,7 +57,8 @@ fn part<P: Pixel, T: Pixel>(
     let touching = if constant.is_some() { elements(axis.run(pixels.len(), &(-1..width))) } else { 0..cols.len() };
     let first = skipped + inner.start;
     let axis = LinearCoordinate { start: axis.at(first / samples), ..axis };
-    let columns = pair_columns::<T::Interp>(&axis, [first % samples, samples], inner.len(), plane.width);
+    let columns =
+        pair_columns::<T::Interp>(&axis, [first % samples, samples], inner.len(), plane.width, uses_windows::<P>(isa));
     let mut lines = [[T::Interp::ZERO; WIDTH]; 2];
     let mut known: [Option<i64>; 2] = [None; 2];
     for y in tile.rows.start..tile.rows.end {
@@ -112,13 +113,19 @@ fn part<P: Pixel, T: Pixel>(
 
 for_least_isa! {
     fn pair_columns[F: Float][F](
-        axis: &LinearCoordinate, samples: [usize; 2], n: usize, width: usize
+        axis: &LinearCoordinate, samples: [usize; 2], n: usize, width: usize, windows: bool
     ) -> PairColumns<F> as pair_columns_body
 }
 
 #[inline(always)]
-fn pair_columns_body<F: Float>(axis: &LinearCoordinate, samples: [usize; 2], n: usize, width: usize) -> PairColumns<F> {
-    PairColumns::new(axis, samples, n, width)
+fn pair_columns_body<F: Float>(
+    axis: &LinearCoordinate,
+    samples: [usize; 2],
+    n: usize,
+    width: usize,
+    windows: bool,
+) -> PairColumns<F> {
+    PairColumns::new(axis, samples, n, width, windows)
 }
 
 for_least_isa! {

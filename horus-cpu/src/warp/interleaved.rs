@@ -53,6 +53,8 @@ fn group<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     let around = SampleNeighbourhood { plane, wide: plane.width / samples, first, count, border };
     let held = plane.window.clipped(plane.height);
     let constant = border.constant().map(T::from_f64);
+    // As for planes: between equal pixels, the fraction matters only to cubic weights.
+    let alike = constant.filter(|value| N <= 2 || *value == T::ZERO).map(between_equals::<T, S, N>);
     let cols = tile.cols.clone();
     let pixels = cols.start / samples..cols.end.div_ceil(samples);
     for y in tile.rows.start..tile.rows.end {
@@ -82,13 +84,9 @@ fn group<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
         };
         let inside = if inside.is_empty() { touching.start..touching.start } else { inside };
         for run in [0..touching.start, touching.end..all.len()] {
-            let value = constant.unwrap_or(T::ZERO);
-            // As for planes: between equal pixels, the fraction matters only to cubic weights.
-            if N <= 2 || value == T::ZERO {
-                let [value] = S::sample(&[0], &[0], |_, _| [value]);
-                run.for_each(|i| out.put(all.start + i, [value; GROUP]));
-            } else {
-                beyond::<P, T, S, N>(&around, &line, run, all.start, &mut out);
+            match alike {
+                Some(value) => run.for_each(|i| out.put(all.start + i, [value; GROUP])),
+                None => beyond::<P, T, S, N>(&around, &line, run, all.start, &mut out),
             }
         }
         for run in [touching.start..inside.start, inside.end..touching.end] {
@@ -96,6 +94,17 @@ fn group<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
         }
         within::<P, T, S, N>(&around, &line, inside, all.start, &mut out);
     }
+}
+
+for_least_isa! {
+    /// A sample between equal pixels.
+    fn between_equals[T: Pixel, S: Sampler<N>, const N: usize][T, S, N](pixel: T) -> T as between_equals_body
+}
+
+#[inline(always)]
+fn between_equals_body<T: Pixel, S: Sampler<N>, const N: usize>(pixel: T) -> T {
+    let [value] = S::sample(&[0], &[0], |_, _| [pixel]);
+    value
 }
 
 for_least_isa! {
@@ -113,7 +122,10 @@ fn beyond_body<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     start: usize,
     out: &mut RowSegment<'_, T>,
 ) {
-    run.for_each(|i| out.put(start + i, around.beyond::<T, S, N, GROUP>(line, i)));
+    // No closure: it would not be inlined here, and have no fused multiply-add.
+    for i in run {
+        out.put(start + i, around.beyond::<T, S, N, GROUP>(line, i));
+    }
 }
 
 for_least_isa! {

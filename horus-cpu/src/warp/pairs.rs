@@ -34,9 +34,15 @@ type PairLoad = Option<(u32, [u8; WINDOW])>;
 
 impl<F: Float> PairColumns<F> {
     /// The pairs of `n` elements of a row of `width`, from sample `first` of the first position on, with pixels of
-    /// `samples`.
+    /// `samples`; with loads of groups if these are [used](uses_windows).
     #[inline(always)]
-    pub(super) fn new(axis: &LinearCoordinate, [first, samples]: [usize; 2], n: usize, width: usize) -> PairColumns<F> {
+    pub(super) fn new(
+        axis: &LinearCoordinate,
+        [first, samples]: [usize; 2],
+        n: usize,
+        width: usize,
+        windows: bool,
+    ) -> PairColumns<F> {
         let (firsts, fractions) = ([0; WIDTH], [F::ZERO; WIDTH]);
         let before = (samples - first) % samples;
         let mut columns = PairColumns { n, samples, before, firsts, fractions, windows: Vec::new() };
@@ -51,7 +57,7 @@ impl<F: Float> PairColumns<F> {
             }
         }
         let span = axis.step.unsigned_abs() >> 31;
-        if n >= LANES && width >= WINDOW + samples && (span <= 4 || samples > 1) {
+        if windows && n >= LANES && width >= WINDOW + samples && (span <= 4 || samples > 1) {
             columns.windows = columns.groups().map(|i| columns.window(i, width)).collect();
             if 2 * columns.windows.iter().flatten().count() < columns.windows.len() {
                 columns.windows.clear();
@@ -88,6 +94,15 @@ impl<F: Float> PairColumns<F> {
     }
 }
 
+/// Returns `true` if one load and one shuffle of pixels of a type are faster than a gather.
+pub(super) fn uses_windows<P: Pixel>(isa: Isa) -> bool {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => matches!(P::DTYPE, DType::U8 | DType::F32),
+        _ => P::DTYPE == DType::U8,
+    }
+}
+
 /// Interpolates between all pairs of a row. Returns `false` if there is no fast method for these types.
 #[inline(always)]
 pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &PairColumns<F>, row: &[P], out: &mut [F]) -> bool {
@@ -99,9 +114,9 @@ pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &PairColumns<F>, ro
         // there are fractions and results for whole groups.
         unsafe {
             match P::DTYPE {
-                DType::U8 if !columns.windows.is_empty() => x86::shuffled(row, columns, out),
-                DType::F32 if !columns.windows.is_empty() && isa == Isa::Avx512 => x86::permuted(row, columns, out),
-                _ => x86::gathered(row, columns, out),
+                _ if columns.windows.is_empty() || !uses_windows::<P>(isa) => x86::gathered(row, columns, out),
+                DType::U8 => x86::shuffled(row, columns, out),
+                _ => x86::permuted(row, columns, out),
             }
         }
         return true;

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use crate::feed::pad;
 use crate::plane::Plane;
-use crate::versions::for_least_isa;
+use crate::simd::Isa;
+use crate::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Shape, Window};
 use horus_plan::ops::windowed::{Ranked, ordered};
@@ -73,6 +74,7 @@ fn pixel_of<T: Pixel, K: SortKey>(key: K) -> T {
 
 /// Computes all columns of `rows` of a plane of a volume of `shape`.
 pub(super) fn ranks<'a, T: Pixel>(
+    isa: Isa,
     planes: &dyn Fn(usize) -> Plane<'a, T>,
     (shape, plane): (Shape, usize),
     (rank, border): (&Ranked, Border),
@@ -81,14 +83,15 @@ pub(super) fn ranks<'a, T: Pixel>(
 ) {
     // Vectors of four registers.
     match size_of::<T>() {
-        1 => ranks_by::<T, u8, 256>(planes, (shape, plane), (rank, border), rows, out),
-        2 => ranks_by::<T, u16, 128>(planes, (shape, plane), (rank, border), rows, out),
-        4 => ranks_by::<T, u32, 64>(planes, (shape, plane), (rank, border), rows, out),
-        _ => ranks_by::<T, u64, 32>(planes, (shape, plane), (rank, border), rows, out),
+        1 => ranks_by::<T, u8, 256>(isa, planes, (shape, plane), (rank, border), rows, out),
+        2 => ranks_by::<T, u16, 128>(isa, planes, (shape, plane), (rank, border), rows, out),
+        4 => ranks_by::<T, u32, 64>(isa, planes, (shape, plane), (rank, border), rows, out),
+        _ => ranks_by::<T, u64, 32>(isa, planes, (shape, plane), (rank, border), rows, out),
     }
 }
 
 fn ranks_by<'a, T: Pixel, K: SortKey, const N: usize>(
+    isa: Isa,
     planes: &dyn Fn(usize) -> Plane<'a, T>,
     (shape, plane): (Shape, usize),
     (rank, border): (&Ranked, Border),
@@ -124,14 +127,14 @@ fn ranks_by<'a, T: Pixel, K: SortKey, const N: usize>(
                 taps.extend((span.from..span.to).map(|x| (start + reach.left).wrapping_add_signed(x as isize)));
             }
             for (k, out) in out.chunks_mut(N).enumerate() {
-                select(&keys, &taps, k * N, rank.place as u64, &mut found);
+                select(isa, &keys, &taps, k * N, rank.place as u64, &mut found);
                 out.iter_mut().zip(&found).for_each(|(out, key)| *out = pixel_of(*key));
             }
         }
     }
 }
 
-for_least_isa! {
+for_each_isa! {
     fn select[K: SortKey, const N: usize][K, N](keys: &[K], taps: &[usize], x: usize, place: u64, found: &mut [K; N])
     as select_body
 }
@@ -139,7 +142,14 @@ for_least_isa! {
 /// The keys of rank `place` among the keys at `taps`, for pixels from `x` on: the largest keys with at most `place`
 /// smaller ones.
 #[inline(always)]
-fn select_body<K: SortKey, const N: usize>(keys: &[K], taps: &[usize], x: usize, place: u64, found: &mut [K; N]) {
+fn select_body<K: SortKey, const N: usize>(
+    _: Isa,
+    keys: &[K],
+    taps: &[usize],
+    x: usize,
+    place: u64,
+    found: &mut [K; N],
+) {
     let mut least = [K::ZERO; N];
     let mut below = [0u64; N];
     for bit in (0..K::BITS).rev() {

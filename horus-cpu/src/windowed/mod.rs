@@ -28,7 +28,7 @@ impl CpuOperation for Sliding {
         to: &whole::OperationOutput,
     ) -> Result<(), DeviceError> {
         let (how, border) = (&self.how, self.border);
-        let &whole::OperationOutput { geometry, rows, threads, .. } = to;
+        let &whole::OperationOutput { geometry, rows, threads, isa } = to;
         let dtype = type_of(inputs);
         if rows.is_empty() || geometry.shape.is_empty() {
             return Ok(());
@@ -65,7 +65,7 @@ impl CpuOperation for Sliding {
                 to.each(out::<T>(output)?, &|c, rows, out| {
                     let how = (rank, border);
                     if across {
-                        levels::ranks(&|c| input.plane(c), (geometry.shape, c), how, rows, out);
+                        levels::ranks(isa, &|c| input.plane(c), (geometry.shape, c), how, rows, out);
                     } else if by_columns {
                         by_histograms(&input.plane(c), how, rows, out);
                     } else {

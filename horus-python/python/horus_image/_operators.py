@@ -282,7 +282,7 @@ def _is_plain(value: Any) -> bool:
 
 
 _RANGES: Final = {code: (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) for code, dtype in NATIVE.items() if dtype.kind in "iu"}
-"""The numbers that each type of integers has."""
+"""The least and the greatest number of each integer type."""
 
 
 def _met(name: str, a: Any, b: Any, wide: bool = False) -> tuple[Any, Any]:

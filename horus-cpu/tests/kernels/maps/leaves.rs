@@ -55,10 +55,10 @@ fn filters_follow(filter: impl Into<OrderFilter>, border: Border, image: &Refere
     }
 }
 
-/// Two to four channels of the pixels of a plane.
+/// Two to six channels of the pixels of a plane.
 fn colours(image: &ReferenceImage) -> ReferenceImage {
     let Shape { height, width, .. } = image.shape;
-    let channels = 2 + height * width % 3;
+    let channels = 2 + height * width % 5;
     let pixel = |c: usize, y: usize, x: usize| ((y + c) % height, (x + 2 * c) % width);
     dispatch!(image.dtype(), T => ReferenceImage::from_fn(Shape::new(height, width, channels), |c, y, x| {
         let (y, x) = pixel(c, y, x);
