@@ -1,11 +1,8 @@
 //! Histograms: exact counts, independent of the order.
 
-use std::sync::{Mutex, PoisonError};
-
 use rayon::prelude::*;
 
 use super::{CpuOperation, OperationOutput, TypedInput, grain, out, type_of, view};
-use crate::parallel;
 use crate::versions::for_least_isa;
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
@@ -50,82 +47,17 @@ fn count<T: Pixel>(
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
-    let pixels = |(c, y): (usize, isize)| {
+    let finder = BinFinder::of::<T>(bins, rows.len() * width * input.geometry.shape.planes());
+    // One more counter, for values outside all bins.
+    let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);
         let end = rows.end.min(y + n.cast_signed());
         let at = |y: isize| (y - plane.window.start).cast_unsigned() * width;
-        &plane.data()[at(y)..at(end)]
+        count_pixels(&plane.data()[at(y)..at(end)], (&finder, bins), &mut counts);
+        counts
     };
-    // One more counter, for values outside all bins.
-    let counted = if size_of::<T>() == 2 && rows.len() * width * input.geometry.shape.planes() > MANY_WORDS {
-        let fair = tasks.len().div_ceil(threads.clamp(1, MOST_PARTS)) * n * width;
-        let tasks_of_part = fair.clamp(LEAST_WORDS, MOST_WORDS).div_ceil(n * width);
-        let parts = tasks.chunks(tasks_of_part).collect();
-        bins_of_words::<T>(bins, &words(threads, parts, &|task| bytemuck::cast_slice(pixels(task))))
-    } else {
-        sums(threads, bins.bins + 1, tasks, &|mut counts, task| {
-            count_pixels(pixels(task), bins, &mut counts);
-            counts
-        })
-    };
+    let counted = sums(threads, bins.bins + 1, tasks, &part);
     out[..bins.bins].iter_mut().zip(counted).for_each(|(o, n)| *o = n as f64);
-}
-
-/// Minimum number of 16-bit pixels that are counted by value, in as many counters as there are values.
-const MANY_WORDS: usize = 1 << 16;
-/// A part has at least this many pixels, and about the second number at most, because counters have 32 bits.
-const LEAST_WORDS: usize = 1 << 18;
-const MOST_WORDS: usize = 1 << 31;
-/// The counters of more parts take longer to add than they save.
-const MOST_PARTS: usize = 16;
-
-/// The number of pixels of each 16-bit value, by its bits. Each part has counters of its own.
-fn words<'a>(
-    threads: usize,
-    parts: Vec<&[(usize, isize)]>,
-    pixels: &(dyn Fn((usize, isize)) -> &'a [u16] + Sync),
-) -> Vec<u64> {
-    let total = Mutex::new(vec![0u64; 1 << 16]);
-    parallel::for_each(threads, parts, |part| {
-        // Neighbours are often equal, and an increment waits for the previous one of the same counter: even and odd
-        // pixels have counters of their own.
-        let mut counters = vec![0u32; 2 << 16];
-        let (even, odd) = counters.split_at_mut(1 << 16);
-        for task in part {
-            let (pairs, rest) = pixels(*task).as_chunks::<2>();
-            for [a, b] in pairs {
-                even[usize::from(*a)] += 1;
-                odd[usize::from(*b)] += 1;
-            }
-            rest.iter().for_each(|v| even[usize::from(*v)] += 1);
-        }
-        let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-        for (total, (even, odd)) in total.iter_mut().zip(even.iter().zip(odd)) {
-            *total += u64::from(*even) + u64::from(*odd);
-        }
-    });
-    total.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Counts of bins, and of values outside all bins, from those of each 16-bit value.
-fn bins_of_words<T: Pixel>(bins: Bins, counts: &[u64]) -> Vec<u64> {
-    let mut found = vec![0; bins.bins + 1];
-    for (counts, at) in counts.chunks(TOGETHER).zip((0u16..).step_by(TOGETHER)) {
-        // Pictures of 10 or 12 bits have few of all values.
-        if counts.iter().all(|n| *n == 0) {
-            continue;
-        }
-        let bits: [u16; TOGETHER] = std::array::from_fn(|i| at + i as u16);
-        let values: &[T] = bytemuck::cast_slice(&bits);
-        if i32::try_from(bins.bins).is_err() {
-            values.iter().zip(counts).for_each(|(v, n)| found[bins.counter(v.to_f64())] += n);
-            continue;
-        }
-        let mut index = [0; TOGETHER];
-        quotients(values, bins, &mut index);
-        index.iter().zip(counts).for_each(|(bin, n)| found[*bin as usize] += n);
-    }
-    found
 }
 
 /// Counts all tasks with `part`, and adds the counters up.
@@ -146,15 +78,64 @@ fn sums(
     }
 }
 
-fn count_pixels<T: Pixel>(pixels: &[T], bins: Bins, counts: &mut [u64]) {
-    match T::DTYPE {
-        DType::U8 => count_bytes(bytemuck::cast_slice(pixels), bins, counts),
-        _ => count_quotients(pixels, bins, counts),
+/// How pixels of a launch find their bins.
+enum BinFinder {
+    /// By value, after the pixels have been counted.
+    Bytes,
+    /// In a table of bins, indexed by the bits of a 16-bit pixel.
+    Table(Box<[u32; 1 << 16]>),
+    /// By their quotients.
+    Quotients,
+}
+
+impl BinFinder {
+    fn of<T: Pixel>(bins: Bins, pixels: usize) -> BinFinder {
+        match T::DTYPE {
+            DType::U8 => BinFinder::Bytes,
+            dtype if dtype.size() == 2 && pixels > TABLE_PIXELS && i32::try_from(bins.bins).is_ok() => {
+                BinFinder::Table(table::<T>(bins))
+            }
+            _ => BinFinder::Quotients,
+        }
+    }
+}
+
+/// Minimum number of pixels for which a table pays off: it takes as many quotients as it has entries.
+const TABLE_PIXELS: usize = 1 << 16;
+
+/// The bin of each 16-bit number, indexed by its bits; numbers outside all bins have the counter after the last.
+fn table<T: Pixel>(bins: Bins) -> Box<[u32; 1 << 16]> {
+    let mut table = Box::new([0; 1 << 16]);
+    for (part, at) in table.chunks_mut(TOGETHER).zip((0u16..).step_by(TOGETHER)) {
+        let bits: [u16; TOGETHER] = std::array::from_fn(|i| at + i as u16);
+        quotients::<T>(bytemuck::cast_slice(&bits), bins, part);
+    }
+    table
+}
+
+fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&BinFinder, Bins), counts: &mut [u64]) {
+    match finder {
+        BinFinder::Bytes => count_bytes(bytemuck::cast_slice(pixels), bins, counts),
+        BinFinder::Table(table) if counts.len() > MANY => {
+            let pixels = bytemuck::cast_slice::<T, u16>(pixels);
+            pixels.iter().for_each(|v| counts[table[usize::from(*v)] as usize] += 1);
+        }
+        BinFinder::Table(table) => {
+            let mut counters = BinCounters::new(counts);
+            let (fours, rest) = bytemuck::cast_slice::<T, u16>(pixels).as_chunks::<4>();
+            fours.iter().for_each(|four| counters.count(four.map(|v| table[usize::from(v)])));
+            rest.iter().for_each(|v| counters.count([table[usize::from(*v)]]));
+        }
+        BinFinder::Quotients => count_quotients(pixels, bins, counts),
     }
 }
 
 /// Pixels whose bins are found together.
 const TOGETHER: usize = 256;
+
+/// Number of bins from which four counters for each bin take longer to clear and to add than they save, because
+/// neighbours rarely share a bin: measured with 65,536 bins; not with 256.
+const MANY: usize = 1 << 12;
 
 /// Four counters for each bin: equal neighbours are common, and an increment waits for the previous one of the same
 /// counter.

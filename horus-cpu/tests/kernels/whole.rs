@@ -283,7 +283,7 @@ fn histograms_count_what_bin_of_says_for_every_type() {
     for_each_type!(histograms_count_what_bin_of_says);
 }
 
-/// Bins of every width, with pixels on their edges, of 16-bit images that are counted by value and of smaller ones.
+/// Bins of every width, with pixels on their edges, of images for which a table of bins is made and of smaller ones.
 fn counts_on_edges_follow_the_definition<T: Pixel>() {
     let ranges = [
         (0.0, 256.0, 256),

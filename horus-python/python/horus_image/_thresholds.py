@@ -34,12 +34,10 @@ def _numbers(given: Given) -> Any:
 def histogram(given: Given, nbins: int) -> Histogram:
     """Counts, and centres of bins: one for each whole number of integers, else equal parts from the smallest to the largest pixel."""
     core = _numbers(given)
-    size = given.dtype.itemsize
-    if given.dtype.kind in "iub" and (size == 1 or (size == 2 and given.image.size > 1 << 16)):
+    if given.dtype.kind in "iub" and given.dtype.itemsize == 1:
         # All bins there can be are counted by the evaluation that would find the smallest and the largest pixel.
-        bins = 256**size
-        least = -bins // 2 if given.dtype.kind == "i" else 0
-        counts = _horus.histogram(core, bins, least - 0.5, least + bins - 0.5)
+        least = -128 if given.dtype.kind == "i" else 0
+        counts = _horus.histogram(core, 256, least - 0.5, least + 255.5)
         filled = np.flatnonzero(counts)
         return counts[filled[0] : filled[-1] + 1], np.arange(least + int(filled[0]), least + int(filled[-1]) + 1)
     low, high = _horus.min_max(core)
