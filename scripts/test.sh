@@ -47,7 +47,6 @@ step() {
 
 step cargo fmt --all --check
 # With every feature, and with the tests that scripts/gpu.sh runs on a GPU; always the same, so that crates are compiled once.
-# Archives and the wheel, below, are built without.
 features=(--workspace --features "horus-image/image,horus-apps/mpi,horus-models/mpi,horus-tools/mpi,horus-mpi/mpi,horus-apps/zarr")
 step cargo clippy "${features[@]}" --all-targets --test gpu --quiet -- -D warnings
 # Licences and sources of the dependencies, and known advisories if the database is reachable.
