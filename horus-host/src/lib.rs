@@ -8,6 +8,8 @@
 pub mod buffer;
 pub mod comm;
 pub mod device;
+#[allow(unsafe_code, reason = "memory as elements of another type")]
+pub mod elements;
 #[allow(unsafe_code, reason = "memory that others own")]
 pub mod external;
 #[allow(unsafe_code, reason = "calls of the C library")]

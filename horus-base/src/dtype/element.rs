@@ -35,10 +35,6 @@ pub trait Element:
     /// The value as a constant of the type in memory; a `bool` becomes `u8` 0 or 1.
     fn stored(self) -> Scalar;
 
-    /// Converts values in memory to values of this type.
-    #[doc(hidden)]
-    fn from_stored(stored: Vec<Self::Stored>) -> Vec<Self>;
-
     /// The bytes of values, if every bit pattern is a valid value.
     #[doc(hidden)]
     fn bytes_mut(values: &mut [Self]) -> Option<&mut [u8]>;
@@ -58,10 +54,6 @@ impl<T: Pixel> Element for T {
         self.scalar()
     }
 
-    fn from_stored(stored: Vec<T>) -> Vec<T> {
-        stored
-    }
-
     fn bytes_mut(values: &mut [T]) -> Option<&mut [u8]> {
         Some(bytemuck::cast_slice_mut(values))
     }
@@ -73,10 +65,6 @@ impl Element for bool {
 
     fn stored(self) -> Scalar {
         Scalar::U8(self.into())
-    }
-
-    fn from_stored(stored: Vec<u8>) -> Vec<bool> {
-        stored.into_iter().map(|v| v != 0).collect()
     }
 
     fn bytes_mut(_: &mut [bool]) -> Option<&mut [u8]> {

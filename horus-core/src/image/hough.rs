@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 
-use super::read::elements;
 use super::{Image, Value};
 use crate::error::{Call, Error};
+use crate::host::elements::elements;
 
 /// The Hough transform of a mask for straight lines (scikit-image's `transform.hough_line`): for each
 /// direction, the number of true pixels on each line across it.
@@ -49,7 +49,7 @@ pub fn hough_line(mask: &Image<bool>, normals: &[[f64; 2]]) -> Value<Vec<Vec<u64
     Value::of(&checked, move |b| {
         let (height, width) = (shape.height as f64, shape.width as f64);
         let reach = (height * height + width * width).sqrt().ceil() as usize;
-        let rows = elements::<bool>(b).chunks(shape.width.max(1)).enumerate();
+        let rows = elements::<bool>(b.bytes()).chunks(shape.width.max(1)).enumerate();
         // The columns of true pixels, row by row.
         let rows: Vec<(f64, Vec<u32>)> =
             rows.map(|(y, row)| (y as f64, (0..row.len() as u32).filter(|x| row[*x as usize]).collect())).collect();

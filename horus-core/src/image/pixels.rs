@@ -10,6 +10,7 @@ use super::check_shape;
 use crate::dtype::Element;
 use crate::error::{Call, DeviceError, Result};
 use crate::host::buffer::HostBuffer;
+use crate::host::elements::{elements, elements_mut};
 use crate::session::{DeferredSession, Session};
 use crate::shape::Shape;
 
@@ -158,14 +159,14 @@ impl<T: Element> Deref for Pixels<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        bytemuck::checked::cast_slice(self.buffer.bytes())
+        elements(self.buffer.bytes())
     }
 }
 
 impl<T: Element> DerefMut for Pixels<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         self.decide(true);
-        bytemuck::checked::cast_slice_mut(self.buffer.bytes_mut())
+        elements_mut(self.buffer.bytes_mut())
     }
 }
 

@@ -6,6 +6,7 @@ use super::{Image, PixelIndex, Pixels};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::buffer::HostBuffer;
+use crate::host::elements::{elements, of_stored};
 use crate::host::sequential_output::{SequentialOutput, Unwritten};
 use crate::plan::ResultDelivery;
 use crate::session::{Handle, RequestedValue};
@@ -53,14 +54,14 @@ impl<T: Element> Image<T> {
         if large && session.does_not_fit(&[self.handle()], 1)? {
             let mut values = vec![T::Stored::ZERO; shape.len()];
             session.stream_into(self.handle(), call, bytemuck::cast_slice_mut(&mut values))?;
-            return Ok(T::from_stored(values));
+            return Ok(of_stored(values));
         }
         everyone(session.read_back(self.handle(), false, call, |coming| {
             let mut room = Unwritten::<T::Stored>::new(shape.len())?;
             if !coming.is_here() {
                 room.fault(coming.workers()); // while the kernels run
             }
-            room.written(|spare| coming.append_to(spare)).map(T::from_stored)
+            room.written(|spare| coming.append_to(spare)).map(of_stored)
         }))
     }
 
@@ -243,18 +244,13 @@ impl<T: Element> Image<T> {
             return wrong(format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}"));
         }
         let pixels = fetch(self.handle())?;
-        Ok(elements(&pixels)[((z * shape.height + y) * shape.width + x) * shape.channels + channel])
+        Ok(elements::<T>(pixels.bytes())[((z * shape.height + y) * shape.width + x) * shape.channels + channel])
     }
 
     /// Fails with the error that the image carries, which precedes any other.
     pub(crate) fn look(&self) -> Result<()> {
         if self.handle().failed() { fetch(self.handle()).map(drop) } else { Ok(()) }
     }
-}
-
-/// The pixels in a buffer. Masks hold 0 and 1 only.
-pub(super) fn elements<T: Element>(buffer: &HostBuffer) -> &[T] {
-    bytemuck::checked::cast_slice(buffer.bytes())
 }
 
 /// Evaluates a value and copies it to every rank.
@@ -288,7 +284,7 @@ pub(super) fn put_values<T: Element>(coming: RequestedValue<'_>, values: &mut [T
         return coming.append_to(&mut SequentialOutput::over(bytes));
     }
     let landed = coming.shared()?;
-    values.copy_from_slice(elements(&landed));
+    values.copy_from_slice(elements(landed.bytes()));
     Ok(())
 }
 
