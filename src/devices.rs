@@ -123,7 +123,7 @@ mod gpu {
         Error::Config("no CUDA device: Horus was built without its feature `cuda`".into())
     }
 
-    pub(super) fn look() -> Result<()> {
+    pub(super) fn check_gpu() -> Result<()> {
         Err(missing())
     }
 
