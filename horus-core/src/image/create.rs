@@ -32,7 +32,28 @@ use crate::shape::Shape;
 impl<T: Element> Image<T> {
     /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, of one
     /// channel from its pixels in row-major order, level by level. With a [`Shape`] of several
-    /// channels, the channels of each pixel are adjacent, as in [`Image::to_vec`].
+    /// channels, the channels of each pixel are adjacent. [`Image::to_vec`] and
+    /// [`Image::to_array`] return this layout.
+    ///
+    /// The values are copied once. [`Image::from_external`] takes a vector over instead.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # mod horus_types { pub use horus_core::host::external::External; }
+    /// # use horus_types::External;
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// // Red, green and blue of two rows of three pixels.
+    /// let rgb: Vec<u8> = vec![255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9, 40, 50, 60, 1, 2, 3];
+    /// let (height, width, channels) = (2, 3, 3);
+    /// let image = Image::from_slice(&session, Shape::new(height, width, channels), &rgb);
+    /// assert_eq!(image.to_vec()?, rgb);
+    /// let array = image.to_array::<ndarray::Ix3>()?;
+    /// let (y, x, channel) = (1, 1, 2);
+    /// assert_eq!((array[[y, x, channel]], rgb[(y * width + x) * channels + channel]), (60, 60));
+    /// let taken = Image::<u8>::from_external(&session, Shape::new(2, 3, 3), External::of(rgb));
+    /// assert_eq!(taken.flip(Axis::Columns).to_vec()?[..3], [0, 0, 255]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn from_slice(session: &Session, extent: impl Into<Shape>, pixels: &[T]) -> Image<T> {
         let (call, shape) = (Call::of("from_slice"), extent.into());
