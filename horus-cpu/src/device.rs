@@ -17,11 +17,11 @@ use horus_plan::ir::kernel::Kernel;
 
 /// Bytes of freed memory cached for reuse.
 const POOL_BYTES: usize = 2 << 30;
-/// A launch of fewer multiply-adds takes one thread tens of microseconds, too short to wake the pool.
+/// A launch of fewer multiply-adds takes one thread about 20 microseconds, in which another thread hardly wakes: work of
+/// 20, 50 and 100 us on one thread takes two threads 22, 37 and 68 us.
 const SMALL: f64 = 524_288.0;
-/// The same limit for bytes: from NumPy and back, a comparison of 640x480 bytes, which moves .6 MB, takes 48 us on one
-/// thread and 97 us on two; of 1920x1080, 4 MB, 195 us and 174 us.
-const SMALL_IN_BYTES: f64 = 1_048_576.0;
+/// The same limit for bytes, of which one thread moves about 20 GB/s.
+const SMALL_IN_BYTES: f64 = 524_288.0;
 /// The same limit for 32-bit multiply-adds in vectors: 3x3 extremes of 512x512 bytes, 18 a pixel, take one thread 15 us
 /// and two threads 22.
 const SMALL_IN_VECTORS: f64 = 1_310_720.0;
@@ -176,7 +176,7 @@ impl Device for CpuDevice {
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
         self.spans.note(DeviceQueue::Compute, || match self.threads() {
-            threads if threads > 1 && !is_small(&launch) => self.workers.run(|| self.here(launch, threads)),
+            threads if threads > 1 && !is_small(&launch) => self.workers.help(|| self.here(launch, threads)),
             _ => self.here(launch, 1),
         })
     }

@@ -11,10 +11,9 @@ mod hoisted;
 
 use std::cell::RefCell;
 
-use rayon::prelude::*;
-
 use self::hoisted::hoisted;
 use super::map::PlaneKernel;
+use super::parallel;
 use super::plane::ExpressionInput;
 use super::simd::Isa;
 use horus_base::dtype::DType;
@@ -73,11 +72,7 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
         wave.block(i / blocks, Window::new(start, rows.end.min(start + block.cast_signed())))
     };
     let all = blocks * geometry.shape.planes();
-    if threads <= 1 || all == 1 {
-        (0..all).try_for_each(run)
-    } else {
-        (0..all).into_par_iter().with_max_len(1).try_for_each(run)
-    }
+    parallel::try_for_each(threads, all, run)
 }
 
 /// State shared by all blocks.

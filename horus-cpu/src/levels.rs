@@ -4,9 +4,8 @@
 //! and each loaded pixel serves several levels of the result (`correlate`). The tile executor would read every level
 //! from memory once for each tap. The terms are added in the same order: the same bits.
 
-use rayon::prelude::*;
-
 use super::correlate::{TapPositions, TileFilterBank};
+use super::parallel;
 use super::simd::{Isa, Simd};
 use horus_base::dispatch_float;
 use horus_base::dtype::{DType, Float, Pixel, Scalar};
@@ -151,12 +150,7 @@ impl<T: Simd + Pixel + Float> LevelSumLaunch<'_, T> {
             self.part(channel, &columns[channel], first, part.min(pixels - first), scratch);
         };
         let all = parts * columns.len();
-        if threads <= 1 {
-            let mut scratch = Vec::new();
-            (0..all).for_each(|i| run(&mut scratch, i));
-        } else {
-            (0..all).into_par_iter().for_each_init(Vec::new, run);
-        }
+        parallel::fold(threads, all, Vec::new, run);
     }
 
     /// Computes `n` pixels of all levels of a channel, from pixel `first` of the rows on.

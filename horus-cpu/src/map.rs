@@ -9,13 +9,12 @@ mod compiled;
 use std::cell::RefCell;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 pub(super) use self::compiled::PlaneKernel;
 use super::chains::{self, ChainRows};
 use super::expression::{EvaluationTile, Expression, ExtraOutput, slot_bytes};
 use super::feed::{END, Feed};
 use super::order;
+use super::parallel;
 use super::plane::{ExpressionInput, OutputTile, Plane};
 use super::simd::Isa;
 use super::tile_code::{FeedSpec, TileCode, TileOperation, ValueStorage};
@@ -128,11 +127,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         job.block_in_scratch(i / blocks, Window::new(start, end))
     };
     let all = blocks * geometry.shape.planes();
-    if threads <= 1 || all == 1 {
-        (0..all).try_for_each(run)
-    } else {
-        (0..all).into_par_iter().with_max_len(1).try_for_each(run)
-    }
+    parallel::try_for_each(threads, all, run)
 }
 
 thread_local! {

@@ -1,15 +1,14 @@
-//! Loops over the threads of the pool. They are compiled once, not for each kernel: instantiated for each,
-//! rayon's functions were a seventh of this crate's code.
+//! Loops over the threads that compute a launch ([`share`]).
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
+use horus_host::workers::share;
 
-/// Calls `run` with every item, on the threads of the pool that the caller is in; for one thread or one item on the
-/// calling thread. Items are independent: their order is undefined.
+/// Calls `run` with every item. Items are independent: their order is undefined.
 pub(crate) fn for_each<Item: Send>(threads: usize, items: Vec<Item>, run: impl Fn(Item) + Sync) {
     let items: Vec<Mutex<Option<Item>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
-    for_each_index(threads, items.len(), &|k| {
+    share(threads, items.len(), &|k| {
         let item = items[k].lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(item) = item {
             run(item);
@@ -17,9 +16,53 @@ pub(crate) fn for_each<Item: Send>(threads: usize, items: Vec<Item>, run: impl F
     });
 }
 
-fn for_each_index(threads: usize, count: usize, run: &(dyn Fn(usize) + Sync)) {
-    if threads <= 1 || count <= 1 {
-        return (0..count).for_each(run);
-    }
-    (0..count).into_par_iter().with_max_len(1).for_each(run);
+/// Calls `run` with `0..count` until one call fails.
+pub(crate) fn try_for_each<E: Send>(
+    threads: usize,
+    count: usize,
+    run: impl Fn(usize) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let failure = Mutex::new(None);
+    let failed = || failure.lock().unwrap_or_else(PoisonError::into_inner);
+    share(threads, count, &|k| {
+        if failed().is_none()
+            && let Err(error) = run(k)
+        {
+            failed().get_or_insert(error);
+        }
+    });
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// The results of `run` for `0..count`.
+pub(crate) fn map<R: Send>(threads: usize, count: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    share(threads, count, &|k| {
+        let result = run(k);
+        *results[k].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    });
+    results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+/// Calls `run` with `0..count` and a state of the thread, made by `new`. Returns the states.
+pub(crate) fn fold<S: Send>(
+    threads: usize,
+    count: usize,
+    new: impl Fn() -> S + Sync,
+    run: impl Fn(&mut S, usize) + Sync,
+) -> Vec<S> {
+    let (next, states) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = threads.clamp(1, count.max(1));
+    share(threads, threads, &|_| {
+        let mut state = None;
+        loop {
+            let k = next.fetch_add(1, Ordering::Relaxed);
+            if k >= count {
+                break;
+            }
+            run(state.get_or_insert_with(&new), k);
+        }
+        states.lock().unwrap_or_else(PoisonError::into_inner).extend(state);
+    });
+    states.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

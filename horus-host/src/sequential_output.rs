@@ -5,8 +5,6 @@ use std::collections::TryReserveError;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use rayon::prelude::*;
-
 use super::buffer::{HostBuffer, HostMemory};
 use super::pages::prefer_large;
 use super::workers::{SHARE, Workers};
@@ -142,7 +140,7 @@ impl<'a> SequentialOutput<'a> {
         };
         if workers.threads() > 1 && bytes.len() >= 2 * SHARE {
             let share = (bytes.len() / workers.threads()).max(SHARE);
-            workers.run(|| to.par_chunks_mut(share).zip(bytes.par_chunks(share)).for_each(copy));
+            workers.all(to.chunks_mut(share).zip(bytes.chunks(share)).collect(), copy);
         } else {
             copy((to, bytes));
         }
@@ -163,7 +161,7 @@ impl<'a> SequentialOutput<'a> {
             }
         };
         let room = self.ahead(left);
-        workers.run(|| room.par_chunks_mut(LARGE).for_each(touch));
+        workers.all(room.chunks_mut(LARGE).collect(), touch);
     }
 
     /// The next `bytes` bytes.

@@ -1,11 +1,11 @@
 //! Host threads for the work of one device, and parallel copies.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 
 use super::StridedCopy;
 use super::sequential_output::SequentialOutput;
@@ -22,7 +22,47 @@ const LEAST: usize = 64 << 10;
 
 /// A pool of threads. A pool of one is the calling thread.
 #[derive(Debug, Default)]
-pub struct Workers(Option<ThreadPool>);
+pub struct Workers(Option<Arc<ThreadPool>>);
+
+thread_local! {
+    /// The pool that helps this thread, which is not one of its threads.
+    static HELPERS: RefCell<Option<Arc<ThreadPool>>> = const { RefCell::new(None) };
+}
+
+/// Calls `work` with each number of `0..parts`, started in this order, on up to `threads` threads: this one, which
+/// begins at once, and those of the pool that [helps](Workers::help) it or contains it. A thread that wakes late finds
+/// less work left.
+pub fn share(threads: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
+    let threads = threads.min(parts);
+    if threads < 2 {
+        return (0..parts).for_each(work);
+    }
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let part = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < parts);
+        while let Some(part) = part() {
+            work(part);
+        }
+    };
+    let some = &some;
+    fn together<'a>(scope: &Scope<'a>, threads: usize, some: &'a (dyn Fn() + Sync)) {
+        (1..threads).for_each(|_| scope.spawn(move |_| some()));
+        some();
+    }
+    match HELPERS.with_borrow(Clone::clone) {
+        Some(pool) => pool.in_place_scope(|scope| together(scope, threads, some)),
+        None => rayon::scope(|scope| together(scope, threads, some)),
+    }
+}
+
+/// Restores the former helpers of a thread.
+struct FormerHelpers(Option<Arc<ThreadPool>>);
+
+impl Drop for FormerHelpers {
+    fn drop(&mut self) {
+        HELPERS.set(self.0.take());
+    }
+}
 
 impl Workers {
     /// Workers of the calling thread only.
@@ -43,14 +83,14 @@ impl Workers {
             n => {
                 let builder = ThreadPoolBuilder::new().num_threads(n).thread_name(|i| format!("horus-{i}"));
                 let pool = builder.build().map_err(|e| Error::Config(format!("cannot start {n} threads: {e}")))?;
-                Ok(Workers(Some(pool)))
+                Ok(Workers(Some(Arc::new(pool))))
             }
         }
     }
 
     /// Number of threads.
     pub fn threads(&self) -> usize {
-        self.0.as_ref().map_or(1, ThreadPool::current_num_threads)
+        self.0.as_ref().map_or(1, |pool| pool.current_num_threads())
     }
 
     /// Runs `work` in the pool and waits for it. `work` may use rayon.
@@ -61,11 +101,24 @@ impl Workers {
         }
     }
 
+    /// Runs `work` on this thread; the pool helps where `work` [shares](share) its parts. A thread of another pool
+    /// waits while a thread of this pool runs `work`.
+    pub fn help<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.0 {
+            None => work(),
+            Some(pool) if rayon::current_thread_index().is_some() => run_on(pool, work),
+            Some(pool) => {
+                let _former = FormerHelpers(HELPERS.replace(Some(pool.clone())));
+                work()
+            }
+        }
+    }
+
     /// Sets all bytes to 0 with all threads. In fresh memory, each thread takes its share of the page faults.
     pub fn clear(&self, bytes: &mut [u8]) {
         let share = (bytes.len() / self.threads()).max(SHARE);
         if self.threads() > 1 && bytes.len() >= 2 * SHARE {
-            self.run(|| bytes.par_chunks_mut(share).for_each(|part| part.fill(0)));
+            self.all(bytes.chunks_mut(share).collect(), |part| part.fill(0));
         } else {
             bytes.fill(0);
         }
@@ -73,19 +126,16 @@ impl Workers {
 
     /// Calls `work` with each number of `0..parts`, started in this order, on all free threads.
     pub fn in_order(&self, parts: usize, work: impl Fn(usize) + Sync) {
-        let next = AtomicUsize::new(0);
-        let some = || {
-            let part = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < parts);
-            while let Some(part) = part() {
-                work(part);
-            }
-        };
-        let threads = self.threads().min(parts);
-        if threads < 2 {
-            return some();
-        }
-        // A busy thread comes late and finds no work left.
-        self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
+        self.help(|| share(self.threads(), parts, &work));
+    }
+
+    /// Calls `work` with each item, started in order, on all free threads.
+    pub fn all<I: Send>(&self, items: Vec<I>, work: impl Fn(I) + Sync) {
+        let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+        self.in_order(items.len(), |i| {
+            let item = items[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+            item.into_iter().for_each(&work);
+        });
     }
 
     /// Calls `work` with each item until one fails, started in order, on all free threads. A thread reuses one state,
@@ -130,7 +180,7 @@ impl Workers {
                 }
             }
         };
-        self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
+        self.help(|| share(threads, threads, &|_| some()));
         left.into_inner().unwrap_or_else(PoisonError::into_inner).1.map_or(Ok(()), Err)
     }
 
@@ -217,7 +267,7 @@ impl Workers {
             && total >= 2 * SHARE
             && let Some(parts) = divided(to, pieces.iter().flat_map(|p| shares(*p, share)).collect())
         {
-            return self.run(|| parts.into_par_iter().for_each(|(to, piece)| copy_rows(from, to, piece)));
+            return self.all(parts, |(to, piece)| copy_rows(from, to, piece));
         }
         pieces.iter().for_each(|p| copy_rows(from, to, *p));
     }

@@ -5,9 +5,8 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, out, type_of, view};
+use crate::parallel;
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
@@ -192,11 +191,7 @@ fn by_blocks<T: Pixel>(
         runs
     };
     let blocks = rows.div_ceil(block);
-    let parts: Vec<PixelRuns> = match threads {
-        0 | 1 => (0..blocks).map(joined).collect(),
-        _ => (0..blocks).into_par_iter().map(joined).collect(),
-    };
-    let mut parts = parts.into_iter();
+    let mut parts = parallel::map(threads, blocks, joined).into_iter();
     let Some(mut all) = parts.next() else { return };
     for part in parts {
         let before = all.runs.len();

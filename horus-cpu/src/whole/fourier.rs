@@ -7,9 +7,8 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 use super::{CpuOperation, OperationOutput, TypedInput, out, type_of, view};
+use crate::parallel;
 use crate::plane::Plane;
 use crate::simd::{Isa, Vector};
 use crate::versions::{by_vectors, for_each_isa};
@@ -36,8 +35,6 @@ const GROUP: usize = 2 * LANES;
 
 /// Padding after each row of a tile in memory: rows a power of two apart would share few cache sets.
 const APART: usize = GROUP;
-/// Parts of the work for each thread, so that threads that end early take parts of others.
-const CHUNKS: usize = 4;
 
 /// A number for each of eight lines.
 type LineValues = [f64; LANES];
@@ -122,14 +119,11 @@ fn filter<T: Float>(input: TypedInput<'_, T>, how: &Fourier, out: &mut [T], to: 
     }
     let [height, width] = how.tile;
     let shared = FourierContext { how, roots: [TransformRoots::of(height), TransformRoots::of(width)] };
-    let parallel = threads > 1;
-    let spectra: Vec<Vec<Point>> = match parallel && how.filters.len() > 1 {
-        true => how.filters.par_iter().map(|f| spectrum(isa, &shared, f)).collect(),
-        false => how.filters.iter().map(|f| spectrum(isa, &shared, f)).collect(),
-    };
-    let mut jobs = jobs(how, out, to);
+    let spectra: Vec<Vec<Point>> =
+        parallel::map(threads, how.filters.len(), |f| spectrum(isa, &shared, &how.filters[f]));
+    let jobs = jobs(how, out, to);
     // Memory of a pair is reused for the next.
-    let run = |pair: &mut TilePairMemory<T>, job: &mut TilePair<'_, T>| {
+    let run = |pair: &mut TilePairMemory<T>, mut job: TilePair<'_, T>| {
         read(&input.plane(job.input), how, job.corner, pair);
         let some = pair.in_use != [false; 2];
         if some {
@@ -147,21 +141,16 @@ fn filter<T: Float>(input: TypedInput<'_, T>, how: &Fourier, out: &mut [T], to: 
             write(how, job.corner, job.first, pair, rows);
         }
     };
-    let len = jobs.len().div_ceil(CHUNKS * threads);
-    if parallel && jobs.len() > 1 {
-        // At most one for each thread: the system clears new memory.
-        let free: Mutex<Vec<TilePairMemory<T>>> = Mutex::default();
-        let pairs = || free.lock().unwrap_or_else(PoisonError::into_inner);
-        jobs.par_chunks_mut(len).with_max_len(1).for_each(|jobs| {
-            let last = pairs().pop();
-            let mut pair = last.unwrap_or_else(|| TilePairMemory::of(how));
-            jobs.iter_mut().for_each(|job| run(&mut pair, job));
-            pairs().push(pair);
-        });
-    } else {
-        let mut pair = TilePairMemory::of(how);
-        jobs.iter_mut().for_each(|job| run(&mut pair, job));
-    }
+    let jobs: Vec<Mutex<Option<TilePair<'_, T>>>> = jobs.into_iter().map(|job| Mutex::new(Some(job))).collect();
+    parallel::fold(
+        threads,
+        jobs.len(),
+        || TilePairMemory::of(how),
+        |pair, k| {
+            let job = jobs[k].lock().unwrap_or_else(PoisonError::into_inner).take();
+            job.into_iter().for_each(|job| run(pair, job));
+        },
+    );
 }
 
 /// The pairs of tiles of a launch.

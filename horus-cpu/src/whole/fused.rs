@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::{OperationOutput, TypedInput, out, rows, view};
 use crate::map;
+use crate::parallel;
 use crate::simd::Isa;
 use horus_base::dispatch;
 use horus_base::error::DeviceError;
@@ -68,11 +67,7 @@ pub(crate) fn launch(
         Ok((column, results))
     };
     let blocks = rows.len().div_ceil(height);
-    let parts: Vec<(Geometry, Memory)> = if threads <= 1 {
-        (0..blocks).map(block).collect::<Result<_, _>>()?
-    } else {
-        (0..blocks).into_par_iter().map(block).collect::<Result<_, _>>()?
-    };
+    let parts: Vec<(Geometry, Memory)> = parallel::map(threads, blocks, block).into_iter().collect::<Result<_, _>>()?;
     dispatch!(geometry.dtype, T => {
         let target = out::<T>(output)?;
         for (column, results) in &parts {

@@ -1,8 +1,7 @@
 //! Histograms: exact counts, independent of the order.
 
-use rayon::prelude::*;
-
 use super::{CpuOperation, OperationOutput, TypedInput, grain, out, type_of, view};
+use crate::parallel;
 use crate::versions::for_least_isa;
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
@@ -49,33 +48,23 @@ fn count<T: Pixel>(
         .collect();
     let finder = BinFinder::of::<T>(bins, rows.len() * width * input.geometry.shape.planes());
     // One more counter, for values outside all bins.
-    let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
+    let part = |counts: &mut Vec<u64>, k: usize| {
+        let (c, y) = tasks[k];
         let plane = input.plane(c);
         let end = rows.end.min(y + n.cast_signed());
         let at = |y: isize| (y - plane.window.start).cast_unsigned() * width;
-        count_pixels(&plane.data()[at(y)..at(end)], (&finder, bins), &mut counts);
-        counts
+        count_pixels(&plane.data()[at(y)..at(end)], (&finder, bins), counts);
     };
-    let counted = sums(threads, bins.bins + 1, tasks, &part);
+    let counted = sums(threads, bins.bins + 1, tasks.len(), &part);
     out[..bins.bins].iter_mut().zip(counted).for_each(|(o, n)| *o = n as f64);
 }
 
 /// Counts all tasks with `part`, and adds the counters up.
-fn sums(
-    threads: usize,
-    counters: usize,
-    tasks: Vec<(usize, isize)>,
-    part: &(dyn Fn(Vec<u64>, (usize, isize)) -> Vec<u64> + Sync),
-) -> Vec<u64> {
-    let none = || vec![0u64; counters];
-    let add = |mut a: Vec<u64>, b: Vec<u64>| {
-        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-        a
-    };
-    match threads {
-        0 | 1 => tasks.into_iter().fold(none(), part),
-        _ => tasks.into_par_iter().fold(none, part).reduce(none, add),
-    }
+fn sums(threads: usize, counters: usize, tasks: usize, part: &(dyn Fn(&mut Vec<u64>, usize) + Sync)) -> Vec<u64> {
+    let mut all = parallel::fold(threads, tasks, || vec![0u64; counters], part).into_iter();
+    let mut total = all.next().unwrap_or_else(|| vec![0; counters]);
+    all.for_each(|more| total.iter_mut().zip(more).for_each(|(a, b)| *a += b));
+    total
 }
 
 /// How pixels of a launch find their bins.

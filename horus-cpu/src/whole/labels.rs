@@ -1,7 +1,10 @@
 //! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of rows. Sums are integers
 //! below 2^53, in `f64`.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, view};
+use crate::parallel;
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
@@ -195,16 +198,15 @@ fn summed(elements: usize, out: &mut [f64], to: &OperationOutput, part: impl Fn(
     let cut = |k: usize| to.rows.start + (to.rows.len() * k / parts).cast_signed();
     let window = |k: usize| Window::new(cut(k), cut(k + 1));
     let mut more = vec![Vec::new(); parts - 1];
-    rayon::scope(|scope| {
-        for (k, table) in more.iter_mut().enumerate() {
-            let (part, window) = (&part, window(k + 1));
-            scope.spawn(move |_| {
-                *table = vec![0.0; elements];
-                part(window, table);
-            });
+    out.fill(0.0);
+    let tables = std::iter::once(None).chain(more.iter_mut().map(Some)).enumerate().collect();
+    let first = Mutex::new(&mut *out);
+    parallel::for_each(to.threads, tables, |(k, table): (usize, Option<&mut Vec<f64>>)| match table {
+        Some(table) => {
+            *table = vec![0.0; elements];
+            part(window(k), table);
         }
-        out.fill(0.0);
-        part(window(0), out);
+        None => part(window(k), &mut first.lock().unwrap_or_else(PoisonError::into_inner)),
     });
     each_chunk(to.threads, out, MERGED, |k, out| {
         for table in &more {

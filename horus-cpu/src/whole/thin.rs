@@ -1,12 +1,15 @@
 //! Thinning: rows of bytes, with a zero on each side, in two copies that sweeps write in turn.
 
 use super::{CpuOperation, OperationOutput, out, type_of, view};
+use crate::parallel;
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
 use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::Thin;
-use rayon::prelude::*;
+
+/// Rows swept at a time.
+const TASK: usize = 16;
 
 impl CpuOperation for Thin {
     fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
@@ -87,12 +90,11 @@ fn thinned(mask: ThinningMask, threads: usize) -> ThinningMask {
         };
         let rows = &mut next.pixels[width..width * inside];
         let changed = &mut next.changed[1..inside];
-        if threads <= 1 {
-            rows.chunks_mut(width).zip(changed).enumerate().for_each(|(y, (to, changed))| row(y, to, changed));
-        } else {
-            let tasks = rows.par_chunks_mut(width).zip(changed).enumerate().with_min_len(16);
-            tasks.for_each(|(y, (to, changed))| row(y, to, changed));
-        }
+        let tasks = rows.chunks_mut(TASK * width).zip(changed.chunks_mut(TASK)).enumerate().collect();
+        parallel::for_each(threads, tasks, |(k, (rows, changed)): (usize, (&mut [u8], &mut [_]))| {
+            let rows = rows.chunks_mut(width).zip(changed).enumerate();
+            rows.for_each(|(y, (to, changed))| row(k * TASK + y, to, changed));
+        });
         std::mem::swap(&mut now, &mut next);
         if pass % 2 == 0 && now.changed.iter().all(|changed| changed + 2 <= pass) {
             return now;

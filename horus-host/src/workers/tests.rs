@@ -178,3 +178,71 @@ fn each_item_is_worked_on_once_by_threads_that_keep_what_they_have() {
         assert!(begun.into_inner() <= 10 + 2 * threads);
     }
 }
+
+#[test]
+fn parts_are_shared_with_the_threads_that_help() {
+    let once = |workers: &Workers, parts: usize| {
+        let done: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
+        let nested = AtomicUsize::new(0);
+        workers.help(|| {
+            share(workers.threads(), parts, &|k| {
+                done[k].fetch_add(1, Ordering::Relaxed);
+                share(workers.threads(), 3, &|_| {
+                    nested.fetch_add(1, Ordering::Relaxed);
+                });
+            });
+        });
+        assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{parts} parts, {done:?}");
+        assert_eq!(nested.into_inner(), 3 * parts);
+    };
+    let outer = Workers::new(Some(2)).unwrap();
+    for threads in [1, 2, 5] {
+        let workers = Workers::new(Some(threads)).unwrap();
+        for parts in [0, 1, 2, 100] {
+            once(&workers, parts);
+            workers.run(|| once(&workers, parts));
+            outer.run(|| once(&workers, parts)); // from a thread of another pool
+            outer.help(|| once(&workers, parts));
+        }
+    }
+}
+
+#[test]
+fn a_thread_works_while_the_others_are_busy() {
+    let workers = Workers::new(Some(2)).unwrap();
+    let (busy, end) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let wait = |until: &dyn Fn() -> bool| {
+        while !until() {
+            std::thread::yield_now();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            workers.run(|| {
+                share(2, 2, &|_| {
+                    busy.fetch_add(1, Ordering::Relaxed);
+                    wait(&|| end.load(Ordering::Relaxed));
+                });
+            });
+        });
+        wait(&|| busy.load(Ordering::Relaxed) == 2);
+        // Both threads of the pool wait for the last part, which this thread reaches alone.
+        workers.in_order(10, |k| end.store(k == 9, Ordering::Relaxed));
+    });
+}
+
+#[test]
+fn a_panic_of_a_part_reaches_the_caller_and_ends_the_help() {
+    let workers = Workers::new(Some(3)).unwrap();
+    for bad in [0, 7, 49] {
+        let work = || workers.help(|| share(3, 50, &|k| assert!(k != bad, "part {bad}")));
+        let panic = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
+        assert_eq!(panic.downcast_ref::<String>(), Some(&format!("part {bad}")));
+        assert!(HELPERS.with_borrow(Option::is_none), "no pool helps any more");
+    }
+    let done = AtomicUsize::new(0);
+    workers.in_order(20, |_| {
+        done.fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!(done.into_inner(), 20, "the pool still works");
+}
