@@ -3,7 +3,7 @@
 use horus::error::Result;
 use horus::prelude::{Axis, Image as Typed, Pixel, Value};
 use horus::types::{Axes, ByLabel, LabelShape};
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -107,6 +107,34 @@ pub(crate) fn histogram<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let counts = numbers!(&a.any, "histogram", image => a.read_value(py, || image.histogram(bins, low, high).get()))?;
     Ok(PyArray1::from_vec(py, counts))
+}
+
+/// The bin after which counts divide into two classes with the largest variance between them, rounded as in scikit-image:
+/// weights in `f32`, moments in `f64`. The first and the last bin are not empty, and there are two or more.
+#[pyfunction]
+pub(crate) fn otsu_bin(counts: PyReadonlyArray1<'_, f32>, centres: PyReadonlyArray1<'_, f64>) -> PyResult<usize> {
+    let (counts, centres) = (counts.as_slice()?, centres.as_slice()?);
+    let bins = counts.iter().zip(centres).enumerate();
+    // Weight and mean of the bins from each one on.
+    let (mut weight, mut moment) = (0.0f32, 0.0f64);
+    let mut above = vec![(0.0, 0.0); counts.len()];
+    for (i, (count, centre)) in bins.clone().rev() {
+        weight += count;
+        moment += f64::from(*count) * centre;
+        above[i] = (weight, moment / f64::from(weight));
+    }
+    (weight, moment) = (0.0, 0.0);
+    let (mut best, mut most) = (0, f64::NEG_INFINITY);
+    for ((i, (count, centre)), (rest, mean)) in bins.zip(&above[1..]) {
+        weight += count;
+        moment += f64::from(*count) * centre;
+        let apart = moment / f64::from(weight) - mean;
+        let between = f64::from(weight * rest) * (apart * apart);
+        if between > most {
+            (best, most) = (i, between);
+        }
+    }
+    Ok(best)
 }
 
 /// The `sum`, `mean`, `variance`, `median`, `min` or `max` of the pixels of each label from 0 to `count - 1`.

@@ -66,7 +66,7 @@ class Image(Operators):
     def compute(self) -> Array:
         """Evaluate the image into a new array."""
         shape = self.shape
-        if self._channels or math.prod(shape) < SHARED:
+        if math.prod(shape) < SHARED:
             array: Array = self._core.to_array(list(shape))
             return array
         return np.asarray(in_memory(self._core, shape).own())
@@ -648,7 +648,7 @@ SHARED: Final = 1 << 16
 
 
 def in_memory(core: _horus.Image, shape: tuple[int, ...]) -> _horus.Memory:
-    """The pixels of one channel, evaluated, in memory of Horus, which the image shares."""
+    """The pixels, evaluated, in memory of Horus, which the image shares."""
     return core.memory(list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
 
 

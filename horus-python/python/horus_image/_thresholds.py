@@ -23,6 +23,9 @@ from .typing import ArrayLike, Border, Float, Ints, Pixels
 _MOST_BINS: Final = 1 << 20
 """Bins of a histogram: one for each whole number between the smallest and the largest pixel, or as many as are asked for."""
 
+_MANY: Final = 1 << 16
+"""Pixels of 16 bits for which all bins there can be cost less than another evaluation."""
+
 Histogram = tuple[Array, Array]
 
 
@@ -34,10 +37,12 @@ def _numbers(given: Given) -> Any:
 def histogram(given: Given, nbins: int) -> Histogram:
     """Counts, and centres of bins: one for each whole number of integers, else equal parts from the smallest to the largest pixel."""
     core = _numbers(given)
-    if given.dtype.kind in "iub" and given.dtype.itemsize == 1:
+    size = given.dtype.itemsize
+    if given.dtype.kind in "iub" and (size == 1 or (size == 2 and given.image.size >= _MANY)):
         # All bins there can be are counted by the evaluation that would find the smallest and the largest pixel.
-        least = -128 if given.dtype.kind == "i" else 0
-        counts = _horus.histogram(core, 256, least - 0.5, least + 255.5)
+        bins = 1 << 8 * size
+        least = -bins // 2 if given.dtype.kind == "i" else 0
+        counts = _horus.histogram(core, bins, least - 0.5, least + bins - 0.5)
         filled = np.flatnonzero(counts)
         return counts[filled[0] : filled[-1] + 1], np.arange(least + int(filled[0]), least + int(filled[-1]) + 1)
     low, high = _horus.min_max(core)
@@ -106,12 +111,7 @@ def threshold_otsu(image: ArrayLike | None = None, nbins: int = 256, *, hist: np
     counts, centres = _counted("threshold_otsu", image, nbins, hist)
     if len(centres) == 1:
         return float(centres[0])
-    below, above = np.cumsum(counts), np.cumsum(counts[::-1])[::-1]
-    weighted = counts * centres
-    mean_below = np.cumsum(weighted) / below
-    mean_above = (np.cumsum(weighted[::-1]) / above[::-1])[::-1]
-    between = below[:-1] * above[1:] * (mean_below[:-1] - mean_above[1:]) ** 2
-    return float(centres[np.argmax(between)])
+    return float(centres[_horus.otsu_bin(counts, centres.astype(np.float64))])
 
 
 @public("filters", module="skimage.filters.thresholding", differs="a float", accel=Terms("integers", scalar=np.int64))
