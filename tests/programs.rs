@@ -115,7 +115,7 @@ fn run_unsharp_mask(s: &Session) -> Result<Vec<ProgramOutput>> {
 }
 
 fn run_canny(s: &Session) -> Result<Vec<ProgramOutput>> {
-    Ok(vec![mask("canny", &canny::canny(&grey(s), 1.0, 0.06, 0.2)?)?])
+    Ok(vec![mask("canny", &canny(&grey(s), 1.0, 0.06, 0.2))?])
 }
 
 fn run_harris(s: &Session) -> Result<Vec<ProgramOutput>> {

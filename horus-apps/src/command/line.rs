@@ -296,7 +296,7 @@ mod tests {
         fails(&["a.png", "b.png", "c.png", "gauss", "2"], "--out-dir");
         fails(
             &["a.png", "b.png", "edge", "3"],
-            "`edge` is neither a file nor an operation; close: `sobel`; `canny` is in",
+            "`edge` is neither a file nor an operation; close: `sobel`, `canny`; `prewitt`, `scharr` are in",
         );
         fails(
             &["a.png", "b.png", "sobel", "edge"],

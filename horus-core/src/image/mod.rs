@@ -47,6 +47,7 @@ mod mask;
 
 mod product;
 
+mod canny;
 mod neighbourhood;
 
 mod morphology;
@@ -97,6 +98,7 @@ use std::marker::PhantomData;
 pub use argument::Argument;
 pub use arrays::ArrayAxes;
 pub use axis::{Axes, Grouping, Over, Several};
+pub use canny::canny;
 pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};
 pub use distances::Distances;

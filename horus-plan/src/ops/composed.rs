@@ -60,6 +60,11 @@ describe! {
         .elsewhere(&["ski.filters.threshold_otsu", "cv.threshold(THRESH_OTSU)", "imageproc::contrast::otsu_level"])
         .differs("the method yields the threshold, of the image's type")
         .example("luminance gauss 1 otsu");
+    CANNY = description("canny", OperationGroup::Detectors, Pattern::Composition, "A mask, true on edges one pixel wide of the luminance; weak edges stay if they continue strong ones")
+        .takes(&[optional("sigma", Accepts::Number, "1", "of the Gaussian, in pixels"), optional("low", Accepts::Number, "0.1", "of the gradient of weak edges"), optional("high", Accepts::Number, "0.2", "of the gradient of strong edges")])
+        .elsewhere(&["ski.feature.canny", "cv.Canny", "imageproc::edges::canny"])
+        .differs("a function, `canny(&a, sigma, low, high)`; equal to scikit-image; OpenCV does not interpolate between neighbours")
+        .example("canny 1 0.05 0.15");
     WATERSHED = description("watershed", OperationGroup::Morphology, Pattern::Composition, "Basins of markers: `watershed(&a, &markers, connectivity, None)`")
         .elsewhere(&["ski.segmentation.watershed", "cv.watershed"])
         .differs("a function, evaluated at the call, on the host; equal to scikit-image; OpenCV floods colours and leaves lines");

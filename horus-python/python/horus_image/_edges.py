@@ -132,7 +132,7 @@ prewitt, prewitt_h, prewitt_v = _gradients("prewitt", "Prewitt's", "separable", 
 
 
 @public(
-    "filters", module="skimage.feature._canny", rust="examples/canny.rs", opencv="cv.Canny",
+    "filters", module="skimage.feature._canny", rust="canny", opencv="cv.Canny",
     differs="OpenCV does not interpolate between neighbours", accel=Terms("never")
 )
 @of_any_library

@@ -1,4 +1,4 @@
-//! The line detectors as operations.
+//! The detectors of lines and edges as operations.
 
 use super::CommandOperation;
 use crate::cli::{parse_sigma, parse_step};
@@ -6,6 +6,8 @@ use crate::command::arguments::Arguments;
 use crate::command::chain::ChainError;
 use crate::command::value::Current;
 use crate::detectors::{self, Detector, Params};
+use horus::prelude::*;
+use horus_core::ops::composed;
 use horus_core::ops::describe::{Accepts, Description, OperationGroup, Parameter, Pattern, description, optional};
 
 const PARAMETERS: &[Parameter] = &[
@@ -26,6 +28,9 @@ macro_rules! detector {
 }
 
 pub(super) const ROWS: &[CommandOperation] = &[
+    CommandOperation::picture(&composed::CANNY, |v, a| {
+        Ok(v.becomes(canny(&v.luminance(), a.number("sigma"), a.number("low"), a.number("high"))))
+    }),
     detector!(convrot, "Lines, by rotating the luminance and filtering along its axes"),
     detector!(conv2d, "Lines, by filtering the luminance with rotated two-dimensional kernels"),
     detector!(convuv, "Lines, by filtering the luminance along and across each orientation"),

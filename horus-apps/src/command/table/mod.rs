@@ -130,7 +130,7 @@ pub(crate) fn no_such(name: &str) -> String {
 /// Names in other libraries, operations here with a similar effect, and functions of the Python package with a similar
 /// effect.
 const ELSEWHERE: &[(&[&str], &[&str], &[&str])] = &[
-    (&["edge", "edges", "canny", "prewitt", "scharr", "roberts"], &["sobel"], &["canny"]),
+    (&["edge", "edges", "prewitt", "scharr", "roberts"], &["sobel", "canny"], &["prewitt", "scharr"]),
     (&["ridge", "ridges", "frangi", "sato", "meijering", "vesselness"], &["convrot", "convuv"], &["frangi", "sato"]),
     (&["smooth", "denoise", "bilateral", "nlm"], &["gauss", "median"], &[]),
     (&["average", "uniform"], &["box_filter", "mean"], &[]),
@@ -261,7 +261,10 @@ mod tests {
         assert!(no_such("sobelx").contains("did you mean `sobel_x`?"));
         assert!(!no_such("qqq").contains("did you mean"));
         assert!(no_such("GaussianBlur").contains("; close: `gauss`") && no_such("divide").contains("`div`"));
-        assert!(no_such("edge").contains("`edge`; close: `sobel`; `canny` is in Python; `horus help`"));
+        assert!(
+            no_such("edge")
+                .contains("`edge`; close: `sobel`, `canny`; `prewitt`, `scharr` are in Python; `horus help`")
+        );
     }
 
     #[test]

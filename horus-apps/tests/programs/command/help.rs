@@ -46,7 +46,7 @@ fn what_is_wrong_is_told_with_its_place() {
     fails(dir, &["none.png", "o.png", "sobel"], 1, &["none.png"]);
     fails(dir, &["grey.png", "no/o.png", "sobel"], 1, &["no/o.png"]);
     fails(dir, &["grey.png", "o.xyz", "sobel"], 1, &["xyz"]);
-    let canny = "`edge` is neither a file nor an operation; close: `sobel`; `canny` is in Python";
+    let canny = "`edge` is neither a file nor an operation; close: `sobel`, `canny`; `prewitt`, `scharr` are in Python";
     fails(dir, &chain(&["edge", "3"]), 2, &[canny]);
     fails(dir, &["grey.png", "edge", "mean"], 2, &[canny]);
     fails(dir, &["grey.png", "edge"], 2, &[canny]);
