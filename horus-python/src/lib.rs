@@ -65,8 +65,8 @@ mod _horus {
     use crate::ranks::leave_ranks;
     #[pymodule_export]
     use crate::reductions::{
-        by_label, histogram, histogram_by_label, hough_line, label_boxes, label_counts, label_shapes, min_max,
-        otsu_bin, reduce, reduce_along, reduced, tiled,
+        by_label, equalize_adapthist, histogram, histogram_by_label, hough_line, label_boxes, label_counts,
+        label_shapes, min_max, otsu_bin, reduce, reduce_along, reduced, tiled,
     };
     #[pymodule_export]
     use crate::sampling::{

@@ -3,6 +3,7 @@
 use horus::error::Result;
 use horus::prelude::{Axis, Image as Typed, Pixel, Value};
 use horus::types::{Axes, ByLabel, LabelShape};
+use horus_core::image::bindings;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -237,6 +238,21 @@ pub(crate) fn histogram_by_label<'py>(
     }))?;
     let flat = PyArray1::from_vec(py, rows.concat());
     flat.reshape([count, bins]).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The histograms of tiles equalized with limited contrast; `f64`, from 0 to 1.
+#[pyfunction]
+pub(crate) fn equalize_adapthist(
+    py: Python<'_>,
+    a: &PyImage,
+    tile: (usize, usize),
+    limit: f64,
+    bins: usize,
+) -> PyResult<PyImage> {
+    let found = numbers!(&a.any, "equalize_adapthist", image => {
+        a.read_value(py, || bindings::equalize_adapthist(image, tile, limit, bins))
+    })?;
+    a.recorded(|| found)
 }
 
 /// The Hough transform of a mask: for each normal of a line (its cosine and sine), a row of counts of distances.

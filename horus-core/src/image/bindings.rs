@@ -2,8 +2,10 @@
 //! defines them. Programs use the methods of [`Image`]; this module is not covered by semantic
 //! versioning.
 
+use super::equalize::adapted;
 use super::{Argument, Image, MovingWindow};
 use crate::dtype::{Element, Pixel};
+use crate::error::Result;
 use crate::ops::edge::InsidePixels;
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::{Filter, Pairing};
@@ -54,6 +56,20 @@ pub fn cast<T: Element, U: Pixel>(image: &Image<T>) -> Image<U> {
 #[track_caller]
 pub fn truncated<T: Pixel>(image: &Image<T>, window: &Filter, levels: &[i32], pairing: Pairing) -> Image<T> {
     image.truncated(window, levels, pairing)
+}
+
+/// [`equalize_adapthist`](super::equalize_adapthist) in `f64`, for images of any type.
+///
+/// # Errors
+/// As that function.
+#[track_caller]
+pub fn equalize_adapthist<T: Pixel>(
+    image: &Image<T>,
+    tile: (usize, usize),
+    limit: f64,
+    bins: usize,
+) -> Result<Image<f64>> {
+    adapted(image, Some(tile), limit, bins)
 }
 
 /// [`Image::affine`] at positions inside, and a constant elsewhere.

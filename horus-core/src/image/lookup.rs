@@ -77,7 +77,7 @@ lookup! {
 }
 
 impl<T: Element> Image<T> {
-    fn entries<U: Pixel>(&self, table: &[U], entries: usize, site: Site) -> Image<U> {
+    pub(super) fn entries<U: Pixel>(&self, table: &[U], entries: usize, site: Site) -> Image<U> {
         self.attempt(self.shape(), || {
             if table.len() != entries {
                 let message = format!("the table has {} entries; it must have {entries}", table.len());
@@ -88,7 +88,7 @@ impl<T: Element> Image<T> {
         })
     }
 
-    fn looked_up<U: Pixel>(&self, table: &Image<U>, entries: usize, site: Site) -> Image<U> {
+    pub(super) fn looked_up<U: Pixel>(&self, table: &Image<U>, entries: usize, site: Site) -> Image<U> {
         self.attempt(self.shape(), || {
             table.check()?;
             if !self.session().same(table.session()) {

@@ -65,6 +65,7 @@ mod alpha;
 mod channels;
 mod colour;
 mod coordinates;
+mod equalize;
 mod lookup;
 
 mod reduce;
@@ -102,6 +103,7 @@ pub use canny::canny;
 pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};
 pub use distances::Distances;
+pub use equalize::{equalize_adapthist, equalize_hist};
 pub use form::{Footprints, LevelRange, MovingWindow, PerAxis, PixelIndex, Positions, Rank, Taps};
 pub use hough::hough_line;
 pub use iterate::{Ending, Iterated, Norm, Until};

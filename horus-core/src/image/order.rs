@@ -96,13 +96,13 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The number of pixels in each of `bins` between two bounds, as a row.
-    fn counts(&self, bins: usize, (lo, hi): (f64, f64), site: Site) -> Image<f64> {
+    pub(super) fn counts(&self, bins: usize, (lo, hi): (f64, f64), site: Site) -> Image<f64> {
         let op = Op::from(Histogram::new(bins, lo, hi));
         self.node_of_shape(op, Shape::new(1, bins, 1), site)
     }
 
     /// The number of pixels of each value of a narrow type, from the lowest on, as a row.
-    fn counts_of_levels(&self, site: Site) -> Image<f64> {
+    pub(super) fn counts_of_levels(&self, site: Site) -> Image<f64> {
         let (levels, lowest) = (1 << (8 * T::DTYPE.size()), T::LOWEST.to_f64());
         self.counts(levels, (lowest, lowest + levels as f64), site)
     }

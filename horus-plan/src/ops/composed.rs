@@ -65,6 +65,18 @@ describe! {
         .elsewhere(&["ski.feature.canny", "cv.Canny", "imageproc::edges::canny"])
         .differs("a function, `canny(&a, sigma, low, high)`; equal to scikit-image; OpenCV does not interpolate between neighbours")
         .example("canny 1 0.05 0.15");
+    EQUALIZE_HIST = description("equalize_hist", OperationGroup::Types, Pattern::Composition, "Each pixel becomes the share of pixels that are not brighter, from 0 to 1, of all channels together")
+        .also(&["equalize"])
+        .takes(&[optional("bins", Accepts::Count, "256", "of floats; each value of integers has its own")])
+        .elsewhere(&["ski.exposure.equalize_hist", "cv.equalizeHist", "imageproc::contrast::equalize_histogram"])
+        .differs("a function, `equalize_hist(&a, bins)`, of integers of 8 and 16 bits and floats; OpenCV yields bytes")
+        .example("luminance equalize_hist");
+    EQUALIZE_ADAPTHIST = description("equalize_adapthist", OperationGroup::Types, Pattern::Composition, "Equalized histograms of tiles with limited contrast (CLAHE), of the luminance, from 0 to 1")
+        .also(&["clahe"])
+        .takes(&[optional("height", Accepts::Count, "0", "of a tile; 0: an eighth of the picture"), optional("width", Accepts::Count, "0", "of a tile; 0: an eighth of the picture"), optional("limit", Accepts::Number, "0.01", "the largest share of a tile's pixels in a bin"), optional("bins", Accepts::Count, "256", "of a tile's histogram")])
+        .elsewhere(&["ski.exposure.equalize_adapthist", "cv.createCLAHE"])
+        .differs("a function; histograms are counted at the call; equal to scikit-image")
+        .example("equalize_adapthist 10 8 0.02");
     WATERSHED = description("watershed", OperationGroup::Morphology, Pattern::Composition, "Basins of markers: `watershed(&a, &markers, connectivity, None)`")
         .elsewhere(&["ski.segmentation.watershed", "cv.watershed"])
         .differs("a function, evaluated at the call, on the host; equal to scikit-image; OpenCV floods colours and leaves lines");

@@ -8,7 +8,6 @@ use horus_core::ops::{composed, planes};
 use super::CommandOperation;
 use crate::batch::Response;
 use crate::command::chain::ChainError;
-use crate::command::histogram::{counts, levels, running};
 use crate::command::value::{Current, numbers, pixels};
 
 const NORMALIZE: Description = description(
@@ -21,15 +20,6 @@ const NORMALIZE: Description = description(
 .also(&["stretch"])
 .takes(&[optional("lo", Accepts::Number, "0", ""), optional("hi", Accepts::Number, "1", "")])
 .example("normalize 0.1 0.9");
-const EQUALIZE: Description = description(
-    "equalize",
-    OperationGroup::Types,
-    Pattern::Composition,
-    "Histogram equalization by 256 levels: each pixel becomes the fraction of pixels not brighter",
-)
-.only_command()
-.example("luminance equalize");
-
 pub(super) const ROWS: &[CommandOperation] = &[
     CommandOperation::picture(&composed::LUMINANCE, |v, _| Ok(Current::unit(v.luminance()))),
     CommandOperation::picture(&composed::TO_UNIT, |v, _| Ok(Current::unit(v.to_unit()))),
@@ -46,11 +36,18 @@ pub(super) const ROWS: &[CommandOperation] = &[
         let range = range.gt(0.0).select(&range, 1.0);
         Ok(Current::unit((image - low) / range * (hi - lo) + lo))
     }),
-    CommandOperation::picture(&EQUALIZE, |v, _| {
-        let image = v.to_unit();
-        let levels = levels(&image, &image.min_value(), &image.max_value());
-        let share = running(&counts(&levels)) / image.shape().len() as f64;
-        Ok(Current::unit(levels.lookup(&share.convert::<f32>())))
+    CommandOperation::picture(&composed::EQUALIZE_HIST, |v, a| {
+        // Floats are enough for 32-bit integers.
+        match v.dtype() {
+            DType::I32 | DType::U32 => Ok(Current::unit(equalize_hist(&v.to_unit(), a.count("bins")))),
+            _ => numbers!(v, image => Current::unit(equalize_hist(image, a.count("bins")))),
+        }
+    }),
+    CommandOperation::picture(&composed::EQUALIZE_ADAPTHIST, |v, a| {
+        let image = v.luminance();
+        let side = |name: &str, eighth: usize| if a.count(name) == 0 { (eighth / 8).max(1) } else { a.count(name) };
+        let tile = (side("height", image.height()), side("width", image.width()));
+        Ok(Current::unit(equalize_adapthist(&image, Some(tile), a.number("limit"), a.count("bins"))?))
     }),
     CommandOperation::picture(&planes::CHANNEL, |v, a| pixels!(v, image => v.becomes(image.channel(a.count("n"))))),
     CommandOperation::picture(&planes::STACK, |v, a| {
