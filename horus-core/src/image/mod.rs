@@ -51,6 +51,7 @@ mod canny;
 mod neighbourhood;
 
 mod morphology;
+mod peaks;
 mod reconstruction;
 mod thin;
 mod windowed;
@@ -111,6 +112,7 @@ pub use labels::{ByLabel, LabelShape};
 pub use lookup::Table;
 pub use loop_state::LoopState;
 pub use mask::Inside;
+pub use peaks::{local_maxima, peak_local_max};
 pub use pixels::Pixels;
 #[doc(hidden)]
 pub use read::PixelTarget;

@@ -77,6 +77,16 @@ describe! {
         .elsewhere(&["ski.exposure.equalize_adapthist", "cv.createCLAHE"])
         .differs("a function; histograms are counted at the call; equal to scikit-image")
         .example("equalize_adapthist 10 8 0.02");
+    LOCAL_MAXIMA = description("local_maxima", OperationGroup::Morphology, Pattern::Composition, "A mask, true where connected pixels of one value have no brighter neighbour")
+        .takes(&[optional("neighbours", Accepts::Choice(|| vec!["4", "8"]), "8", "")])
+        .elsewhere(&["ski.morphology.local_maxima"])
+        .differs("a function; NaN are no maxima; no option of borders")
+        .example("luminance gauss 1 local_maxima");
+    PEAK_LOCAL_MAX = description("peak_local_max", OperationGroup::Numbers, Pattern::Composition, "Row and column of each peak of the luminance, a line each, the highest first")
+        .takes(&[optional("distance", Accepts::Count, "1", "pixels around a peak that are not higher"), optional("threshold", Accepts::Limit, "auto", "peaks are higher; `auto`: the lowest pixel"), optional("border", Accepts::Limit, "auto", "pixels at the edge without peaks; `auto`: `distance`")])
+        .elsewhere(&["ski.feature.peak_local_max"])
+        .differs("a function, sorted by the host")
+        .example("peak_local_max 2 0.3");
     WATERSHED = description("watershed", OperationGroup::Morphology, Pattern::Composition, "Basins of markers: `watershed(&a, &markers, connectivity, None)`")
         .elsewhere(&["ski.segmentation.watershed", "cv.watershed"])
         .differs("a function, evaluated at the call, on the host; equal to scikit-image; OpenCV floods colours and leaves lines");

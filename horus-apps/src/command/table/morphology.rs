@@ -1,12 +1,12 @@
 //! Morphology of pictures and masks.
 
-use horus::prelude::{Connectivity, Rank, thin};
+use horus::prelude::{Connectivity, Rank, local_maxima, thin};
 use horus_core::ops::{components, composed, distance, neighbourhood, thin, windowed};
 
 use super::CommandOperation;
 use crate::batch::Response;
 use crate::command::chain::ChainError;
-use crate::command::value::pixels;
+use crate::command::value::{numbers, pixels};
 
 pub(super) const ROWS: &[CommandOperation] = &[
     CommandOperation::picture(&neighbourhood::ERODE, |v, a| {
@@ -50,6 +50,10 @@ pub(super) const ROWS: &[CommandOperation] = &[
     CommandOperation::picture(&components::LABEL, |v, a| {
         let kinds = [Connectivity::FACES, Connectivity::CORNERS];
         pixels!(v, image => v.becomes(image.label(kinds[a.choice("neighbours")])))
+    }),
+    CommandOperation::picture(&composed::LOCAL_MAXIMA, |v, a| {
+        let kinds = [Connectivity::FACES, Connectivity::CORNERS];
+        numbers!(v, image => v.becomes(local_maxima(image, kinds[a.choice("neighbours")])))
     }),
     CommandOperation::picture(&thin::THIN, |v, _| match &v.pixels {
         Response::Mask(mask) => Ok(v.becomes(thin(mask))),

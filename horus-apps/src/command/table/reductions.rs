@@ -78,6 +78,17 @@ pub(super) const ROWS: &[CommandOperation] = &[
             distances.map(tabs).collect()
         }))
     }),
+    CommandOperation::numbers(&composed::PEAK_LOCAL_MAX, |v, a| {
+        let distance = a.count("distance");
+        let (threshold, border) = (a.limit("threshold").map(|t| t as f32), a.limit("border"));
+        let border = border.map_or(distance, |border| border as usize);
+        let places = peak_local_max(&v.luminance(), distance, threshold, border);
+        places.check()?;
+        Ok(match v.shape().depth {
+            1 => answer(places, |places| places.iter().map(|at| tabs(&at[1..])).collect()),
+            _ => answer(places, |places| places.iter().map(|at| tabs(at)).collect()),
+        })
+    }),
     CommandOperation::numbers(&STATS, |v, _| numbers!(counted(v), image => stats(image))),
 ];
 
@@ -108,9 +119,13 @@ fn two<V: std::fmt::Display + 'static>(values: (Value<V>, Value<V>)) -> Answer {
     answer(values, |(a, b)| vec![format!("{a}\t{b}")])
 }
 
+/// Numbers, separated by tabs.
+fn tabs(numbers: &[usize]) -> String {
+    numbers.iter().map(usize::to_string).collect::<Vec<_>>().join("\t")
+}
+
 fn place(value: Value<Option<[usize; 4]>>, levels: bool) -> Answer {
     fn told(place: Option<&[usize]>) -> Vec<String> {
-        let tabs = |at: &[usize]| at.iter().map(usize::to_string).collect::<Vec<_>>().join("\t");
         vec![place.map_or_else(|| "none".into(), tabs)]
     }
     match levels {
