@@ -6,8 +6,8 @@ pub use crate::error::{Error, Result};
 pub use crate::execute::trace::Times;
 pub use crate::filters::{self, Footprint};
 pub use crate::image::{
-    Colour, Ending, Image, Iterated, MovingWindow, Norm, Pixels, Rank, Taps, Until, Value, canny, equalize_adapthist,
-    equalize_hist, hough_line, local_maxima, peak_local_max, samples, thin, watershed,
+    Colour, Ending, Image, Iterated, MovingWindow, Norm, Pixels, Rank, Taps, Until, Value, bilateral, canny,
+    equalize_adapthist, equalize_hist, hough_line, local_maxima, peak_local_max, samples, thin, watershed,
 };
 pub use crate::io::{AnyImage, Clipping, Compression, Depth, Downsampling, OpenOptions, SaveOptions, Scale, Scaling};
 pub use crate::ops::components::Connectivity;

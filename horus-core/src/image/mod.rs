@@ -47,6 +47,7 @@ mod mask;
 
 mod product;
 
+mod bilateral;
 mod canny;
 mod neighbourhood;
 
@@ -100,6 +101,7 @@ use std::marker::PhantomData;
 pub use argument::Argument;
 pub use arrays::ArrayAxes;
 pub use axis::{Axes, Grouping, Over, Several};
+pub use bilateral::bilateral;
 pub use canny::canny;
 pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};

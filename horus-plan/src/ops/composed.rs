@@ -1,6 +1,6 @@
 //! Descriptions of operations that `Image` composes of others, or of none (a conversion).
 
-use super::describe::{Accepts, OperationGroup, Parameter, Pattern, describe, description, optional, required};
+use super::describe::{Accepts, BORDER, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use horus_base::dtype::DType;
 
 const FOOTPRINT: Parameter = optional("footprint", Accepts::Footprint, "3", "");
@@ -77,6 +77,11 @@ describe! {
         .elsewhere(&["ski.exposure.equalize_adapthist", "cv.createCLAHE"])
         .differs("a function; histograms are counted at the call; equal to scikit-image")
         .example("equalize_adapthist 10 8 0.02");
+    BILATERAL = description("bilateral", OperationGroup::Filters, Pattern::Composition, "The mean of a disc, weighted by Gaussians of distance and of difference of colour; keeps edges")
+        .takes(&[required("sigma_colour", Accepts::Number, "on a scale where white is 1"), required("sigma_space", Accepts::Number, "in pixels"), optional("size", Accepts::Count, "0", "diameter of the disc; 0: three times `sigma_space`"), BORDER])
+        .elsewhere(&["cv.bilateralFilter", "ski.restoration.denoise_bilateral", "imageproc::filter::bilateral_filter"])
+        .differs("a function; weights by OpenCV's formula, computed without its table; scikit-image takes a square and rounds differences")
+        .example("to_unit bilateral 0.2 2 5");
     LOCAL_MAXIMA = description("local_maxima", OperationGroup::Morphology, Pattern::Composition, "A mask, true where connected pixels of one value have no brighter neighbour")
         .takes(&[optional("neighbours", Accepts::Choice(|| vec!["4", "8"]), "8", "")])
         .elsewhere(&["ski.morphology.local_maxima"])

@@ -2,7 +2,7 @@
 
 use horus::prelude::*;
 use horus_core::ops::describe::{Accepts, Description, OperationGroup, Pattern, description, optional};
-use horus_core::ops::{neighbourhood, windowed};
+use horus_core::ops::{composed, neighbourhood, windowed};
 
 use super::CommandOperation;
 use crate::command::arguments::Arguments;
@@ -65,6 +65,14 @@ pub(super) const ROWS: &[CommandOperation] = &[
         let sigma = a.number("sigma");
         let detail = &image - image.gauss((sigma, sigma)); // in each level of a volume
         Ok(Current::unit((image + detail * a.number("amount") as f32).clamp(0.0, 1.0)))
+    }),
+    CommandOperation::picture(&composed::BILATERAL, |v, a| {
+        let (colour, space) = (a.number("sigma_colour") * v.white(), a.number("sigma_space"));
+        let size = match a.count("size") {
+            0 => 2 * (1.5 * space).round() as usize + 1,
+            size => size,
+        };
+        numbers!(v, image => v.becomes(bilateral(&image.with_border(a.border("border")), size, colour, space)))
     }),
     CommandOperation::picture(&neighbourhood::MEDIAN, |v, a| {
         let side = a.count("size");

@@ -132,7 +132,7 @@ pub(crate) fn no_such(name: &str) -> String {
 const ELSEWHERE: &[(&[&str], &[&str], &[&str])] = &[
     (&["edge", "edges", "prewitt", "scharr", "roberts"], &["sobel", "canny"], &["prewitt", "scharr"]),
     (&["ridge", "ridges", "frangi", "sato", "meijering", "vesselness"], &["convrot", "convuv"], &["frangi", "sato"]),
-    (&["smooth", "denoise", "bilateral", "nlm"], &["gauss", "median"], &[]),
+    (&["smooth", "denoise", "nlm"], &["gauss", "median", "bilateral"], &[]),
     (&["average", "uniform"], &["box_filter", "mean"], &[]),
     (&["brightness", "brighten", "darken", "lighten", "plus"], &["add", "gamma"], &[]),
     (&["contrast", "autocontrast", "autolevel", "rescale"], &["normalize", "equalize"], &[]),
