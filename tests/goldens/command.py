@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 from scipy import ndimage as ndi
-from skimage import color
-from skimage.morphology import thin
+from skimage import color, exposure, feature
+from skimage.morphology import local_maxima, thin
 from skimage.transform import hough_line
+
+from composed import bilateral
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs/operations.md"
@@ -21,6 +23,9 @@ PICTURE = np.stack([(y * y + a * x + x * y // 3) % 251 for a in (3, 7, 11)], axi
 wide = PICTURE.astype(np.float64)
 unit = wide / 255
 grey = unit @ [0.299, 0.587, 0.114]
+# Rounded as the command rounds it, for what depends on roundings.
+weighted = [PICTURE[..., c].astype(np.float32) * np.float32(w) for c, w in enumerate((0.299, 0.587, 0.114))]
+grey32 = (weighted[0] + weighted[1] + weighted[2]) / np.float32(255)
 
 
 def planes(function, image=wide):
@@ -211,6 +216,12 @@ EXPECTED = {
     "otsu count": lambda: [planes(otsu).sum()],
     "histogram 4": lambda: list(np.histogram(wide, 4, (0, 255))[0]),
     "luminance otsu thin": lambda: thin(otsu(grey)),
+    "canny 1 0.05 0.15": lambda: feature.canny(grey, 1, 0.05, 0.15),
+    "luminance equalize_hist": lambda: f32(exposure.equalize_hist(grey)),
+    "equalize_adapthist 10 8 0.02": lambda: f32(exposure.equalize_adapthist(grey32, (10, 8), 0.02)),
+    "to_unit bilateral 0.2 2 5": lambda: f32(bilateral(unit, 5, 0.2, 2, "reflect")),
+    "luminance gauss 1 local_maxima": lambda: local_maxima(f32(gauss(grey, 1))),
+    "peak_local_max 2 0.3": lambda: list(feature.peak_local_max(grey32, 2, 0.3).ravel()),
     "luminance otsu hough_line 4": lambda: list(
         hough_line(otsu(grey), np.linspace(-np.pi / 2, np.pi / 2, 4, endpoint=False))[0].ravel()),
     "stats": lambda: [v for c in range(3) for p in [wide[..., c]]

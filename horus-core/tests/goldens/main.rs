@@ -1,6 +1,7 @@
 //! The oracle compared with arrays computed by NumPy and SciPy: `tests/goldens`, written by its
 //! `regenerate.py`.
 
+mod composed;
 mod detectors;
 mod filters;
 mod geometry;
