@@ -182,9 +182,11 @@ impl PyImage {
         each!(&self.any, image => arrays::put(py, self, image, array))
     }
 
-    /// Evaluates the image into memory that NumPy and DLPack can read, with these extents and strides (in pixels).
-    fn memory(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>) -> PyResult<PyMemory> {
-        each!(&self.any, image => memory::on_host(py, self, image, (shape, strides)))
+    /// Evaluates the image into memory that NumPy and DLPack can read, with these extents and strides (in pixels); into
+    /// memory of its own if it is `copied`.
+    #[pyo3(signature = (shape, strides, copied=false))]
+    fn memory(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>, copied: bool) -> PyResult<PyMemory> {
+        each!(&self.any, image => memory::on_host(py, self, image, (shape, strides), copied))
     }
 
     /// Evaluates the image in place on a GPU; optionally as a separate copy.
@@ -203,7 +205,7 @@ impl PyImage {
     fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         each!(&self.any, image => {
             if image.session().device().is_none() {
-                self.read_value(py, || memory::buffer(image))?;
+                self.read_value(py, || memory::buffer(image, false))?;
             }
             Ok(image.session().gpu())
         })

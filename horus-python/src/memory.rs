@@ -146,22 +146,26 @@ impl PyDeviceMemory {
 }
 
 /// An image's pixels on the host, evaluated.
-pub(crate) fn buffer<T: AnyElement>(image: &Typed<T>) -> Result<HostBuffer> {
+pub(crate) fn buffer<T: AnyElement>(image: &Typed<T>, copied: bool) -> Result<HostBuffer> {
     let mut handles = Vec::new();
     image.handles(&mut handles);
     let missing = || Error::Lost("an image has no value".into());
-    image.session().buffer_of(handles.first().copied().ok_or_else(missing)?)
+    image.session().buffer_of(handles.first().copied().ok_or_else(missing)?, copied)
 }
 
-/// Evaluates an image into host memory, possibly shared.
+/// Evaluates an image into host memory: a copy, or possibly shared.
 pub(crate) fn on_host<T: AnyElement>(
     py: Python<'_>,
     of: &PyImage,
     image: &Typed<T>,
     layout: StridedLayout,
+    copied: bool,
 ) -> PyResult<PyMemory> {
-    let buffer = of.read_value(py, || buffer(image))?;
-    Ok(PyMemory::over(buffer, image.dtype(), layout, false))
+    let buffer = of.read_value(py, || buffer(image, copied))?;
+    Ok(match copied {
+        true => PyMemory::owned(buffer, image.dtype(), layout),
+        false => PyMemory::over(buffer, image.dtype(), layout, false),
+    })
 }
 
 /// Evaluates an image in place on a GPU, or a copy of it, for later work of a stream; without a stream it is complete

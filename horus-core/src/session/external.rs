@@ -104,20 +104,22 @@ impl Session {
         lend().map_err(|source| self.at_host(call, source))
     }
 
-    /// Evaluates a value and returns its pixels on the host, possibly shared.
+    /// Evaluates a value and returns its pixels on the host: a copy, made by all threads, or possibly shared.
     ///
     /// # Errors
     /// As [`Image::to_vec`](crate::image::Image::to_vec).
     #[doc(hidden)]
     #[track_caller]
-    pub fn buffer_of(&self, value: &Handle) -> Result<HostBuffer> {
+    pub fn buffer_of(&self, value: &Handle, copied: bool) -> Result<HostBuffer> {
         let bytes = value.shape.len() * value.dtype.size();
         let read = self.read_back(value, false, Call::of("reading pixels"), |coming| {
-            if coming.is_here() {
+            if coming.is_here() && !copied {
                 return coming.shared();
             }
             let mut room = self.0.pool.try_allocate(bytes)?;
-            SequentialOutput::over(room.bytes_mut()).fault(coming.workers()); // while the kernels run
+            if !coming.is_here() {
+                SequentialOutput::over(room.bytes_mut()).fault(coming.workers()); // while the kernels run
+            }
             coming.put_into(&mut room)?;
             Ok(room)
         })?;

@@ -69,7 +69,7 @@ class Image(Operators):
         if math.prod(shape) < SHARED:
             array: Array = self._core.to_array(list(shape))
             return array
-        return np.asarray(in_memory(self._core, shape).own())
+        return np.asarray(in_memory(self._core, shape, True))
 
     def start(self) -> None:
         """Start to evaluate the image, and return; reading it waits."""
@@ -647,9 +647,9 @@ SHARED: Final = 1 << 16
 """Pixels from which on an array has memory of Horus, which is used again when the array goes: new memory must be cleared first."""
 
 
-def in_memory(core: _horus.Image, shape: tuple[int, ...]) -> _horus.Memory:
-    """The pixels, evaluated, in memory of Horus, which the image shares."""
-    return core.memory(list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
+def in_memory(core: _horus.Image, shape: tuple[int, ...], copied: bool = False) -> _horus.Memory:
+    """The pixels, evaluated, in memory of Horus, which the image shares unless it is `copied`."""
+    return core.memory(list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))], copied)
 
 
 def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False, has_line: bool = False) -> Image:
