@@ -9,7 +9,7 @@ machine disturbs ratios little. A ratio is the time of the fastest peer by Horus
 marks a row whose fastest peer computes something coarser (OpenCV: positions in 1/32 of a pixel, Gaussians of integers in
 8 bits, float results of Otsu's histogram): its goal is 0.8, that of others is 1.
 
-With `--channels 3,4`, arrays of colours: rows, columns and channels. With `--device cuda`, arrays of CuPy in and out, beside `cupyx.scipy.ndimage` and CuPy; every call is waited for.
+With `--channels 3,4`, arrays of colours: rows, columns and channels. A size of three numbers is that of a volume. With `--device cuda`, arrays of CuPy in and out, beside `cupyx.scipy.ndimage` and CuPy; every call is waited for.
 
 Needs `pip install dist/horus_image-*.whl scipy opencv-python-headless scikit-image`, and CuPy for `--device cuda`.
 """
@@ -32,6 +32,7 @@ from typing import Any
 import cv2
 import numpy as np
 import scipy.ndimage as sp
+import skimage.feature as skf
 import skimage.filters as ski
 import skimage.morphology as skm
 import skimage.segmentation as sks
@@ -167,6 +168,8 @@ case("morphological gradient 3")(with_cv2(both("morphological_gradient", 3),
 case("white tophat 9")(with_cv2(both("white_tophat", 9), lambda a: cv2.morphologyEx(a, cv2.MORPH_TOPHAT, ones(9))))
 case("binary erosion", "bool")(with_cv2(both("binary_erosion"), lambda a: cv2.erode(bytes_of(a), CROSS)))
 case("binary dilation", "bool")(with_cv2(both("binary_dilation"), lambda a: cv2.dilate(bytes_of(a), CROSS)))
+case("binary erosion, 10 times", "bool")(
+    with_cv2(both("binary_erosion", iterations=10), lambda a: cv2.erode(bytes_of(a), CROSS, iterations=10)))
 case("binary opening 5x5", "bool")(
     with_cv2(both("binary_opening", np.ones((5, 5))), lambda a: cv2.morphologyEx(bytes_of(a), cv2.MORPH_OPEN, ones(5))))
 case("fill holes", "bool")(both("binary_fill_holes"))
@@ -221,13 +224,54 @@ case("otsu", "u8 u16 f32")(lambda a: {
 })
 
 
+case("li", "u8 f32")(lambda a: {"horus": lambda: hf.threshold_li(a), "skimage": lambda: ski.threshold_li(a)})
+EDGES = {"u": (12.0, 38.0), "f": (0.05, 0.15)}
+case("canny", "u8 f32")(lambda a: {
+    "horus": lambda: hf.canny(a, 1.0, *EDGES[a.dtype.kind]),
+    "skimage": lambda: skf.canny(a, 1.0, *EDGES[a.dtype.kind]),
+    **({"opencv~": lambda: cv2.Canny(cv2.GaussianBlur(a, (9, 9), 1), 50, 150)} if a.dtype == np.uint8 else {}),
+})
+case("distances", "bool")(lambda a: {
+    "horus": lambda: hn.distance_transform_edt(a),
+    "scipy": lambda: Place.peer.distance_transform_edt(a),
+    "opencv~": lambda: cv2.distanceTransform(bytes_of(a), cv2.DIST_L2, cv2.DIST_MASK_PRECISE),
+})
+
+
+@case("nuclei", "u8")
+def _(a: Array) -> dict[str, Call]:
+    """Smoothed, cut at Otsu's threshold, opened, labelled, and the area of each."""
+
+    def by(filters: Any, threshold: Callable[[Array], Any]) -> Call:
+        def call() -> Any:
+            smooth = filters.gaussian_filter(a, 2)
+            mask = filters.binary_opening(smooth > threshold(smooth), np.ones((3, 3)))
+            marked, count = filters.label(mask)
+            return filters.sum_labels(mask, marked, np.arange(1, count + 1))
+
+        return call
+
+    def opencv() -> Any:
+        smooth = cv2.GaussianBlur(a, (17, 17), 2, borderType=MIRRORED)
+        mask = cv2.threshold(smooth, 0, 255, cv2.THRESH_OTSU)[1]
+        return cv2.connectedComponentsWithStats(cv2.morphologyEx(mask, cv2.MORPH_OPEN, ones(3)), connectivity=4)[2]
+
+    return {"horus": by(hn, hf.threshold_otsu), "scipy": by(sp, ski.threshold_otsu), "opencv~": opencv}
+
+
+@case("median 1001 of a line", "f32")
+def _(a: Array) -> dict[str, Call]:
+    line = a.ravel()
+    return {"horus": lambda: hn.median_filter(line, 1001), "scipy": lambda: Place.peer.median_filter(line, 1001)}
+
+
 def labels(picture: Callable[[tuple[int, ...]], Array]) -> Callable[[Array], dict[str, Call]]:
     def calls(a: Array) -> dict[str, Call]:
         mask = Place.put(picture(a.shape))
         return {
             "horus": lambda: hn.label(mask),
             "scipy": lambda: Place.peer.label(mask),
-            "opencv": lambda: cv2.connectedComponents(bytes_of(mask), connectivity=4),
+            **({"opencv": lambda: cv2.connectedComponents(bytes_of(mask), connectivity=4)} if mask.ndim == 2 else {}),
         }
 
     return calls
@@ -265,6 +309,14 @@ def _(a: Array) -> dict[str, Call]:
     return {"horus": lambda: hn.median(a, found, index), "scipy": lambda: Place.peer.median(a, found, wanted)}
 
 
+@case("sums of labels", NUMBERS)
+def _(a: Array) -> dict[str, Call]:
+    marked, count = sp.label(blobs(a.shape))
+    found, index = Place.put(marked), np.arange(1, count + 1)
+    wanted = Place.put(index)
+    return {"horus": lambda: hn.sum_labels(a, found, index), "scipy": lambda: Place.peer.sum_labels(a, found, wanted)}
+
+
 @case("hough_line", "bool")
 def _(a: Array) -> dict[str, Call]:
     edges = np.random.default_rng(9).random(a.shape) < 0.05
@@ -297,12 +349,27 @@ case("exp(a) * sqrt(a) + a", FLOATS)(lambda a: {
 case("threshold")(lambda a: {
     "horus": lambda: Place.result(hi.asarray(a, copy=False) > a.dtype.type(1)),
     "numpy": lambda: a > a.dtype.type(1),
+    "opencv": lambda: cv2.compare(a, 1, cv2.CMP_GT),
 })
 case("unsharp mask", FLOATS)(lambda a: {
     "horus": lambda: hf.unsharp_mask(a, 2.0), "skimage": lambda: ski.unsharp_mask(a, 2.0)})
 case("sauvola", "f32")(lambda a: {
     "horus": lambda: hf.threshold_sauvola(a), "skimage": lambda: ski.threshold_sauvola(a)})
 case("frangi", "f32")(lambda a: {"horus": lambda: hf.frangi(a), "skimage": lambda: ski.frangi(a)})
+
+
+VOLUME: dict[str, tuple[str, Callable[[Array], dict[str, Call]]]] = {
+    "gaussian 1": (NUMBERS, both("gaussian_filter", 1.0)),
+    "uniform 5": (NUMBERS, both("uniform_filter", 5)),
+    "median 3": ("u8 u16 f32", both("median_filter", 3)),
+    "erosion 3": (NUMBERS, both("grey_erosion", 3)),
+    "sobel": (NUMBERS, both("sobel")),
+    "zoom 0.5 linear": (NUMBERS, both("zoom", 0.5, order=1)),
+    "shift spline": (NUMBERS, both("shift", (0.5, 1.5, 2.25))),
+    "sum": (NUMBERS, lambda a: {"horus": lambda: hn.sum(a), "numpy": lambda: a.sum()}),
+    "distances": ("bool", both("distance_transform_edt")),
+    "label blobs": ("bool", labels(blobs)),
+}
 
 
 COLOUR: dict[str, tuple[str, Callable[[Array], dict[str, Call]]]] = {}
@@ -365,8 +432,8 @@ def picture(size: str, dtype: Any, channels: int = 0) -> Array:
     if channels:
         planes = [np.roll(picture(size, dtype), 7 * c, 1) for c in range(channels)]
         return np.ascontiguousarray(np.stack(planes, 2))
-    rows, _, columns = size.partition("x")
-    shape = int(rows), int(columns or rows)
+    shape = tuple(map(int, size.split("x")))
+    shape = shape * 2 if len(shape) == 1 else shape
     rng = np.random.default_rng(1)
     grey = sp.gaussian_filter(rng.random(shape, dtype=np.float32), 3.0)
     grey = (grey - grey.min()) / (grey.max() - grey.min())
@@ -434,7 +501,6 @@ def main() -> None:
     wanted = [part for part in given.functions.split(",") if part]
     if given.device == "cuda":
         Place.gpu()
-    cases = COLOUR if given.channels else CASES
     sizes = given.sizes or (COLOUR_SIZES if given.channels else ",".join(SIZES))
     codes = given.types or (COLOUR_TYPES if given.channels else ",".join(TYPES))
     kinds = list(itertools.product(codes.split(","), map(int, given.channels.split(",") if given.channels else [0])))
@@ -444,6 +510,7 @@ def main() -> None:
         for size in sizes.split(","):
             for code, channels in kinds:
                 array = picture(size, TYPES[code], channels)
+                cases = COLOUR if channels else VOLUME if array.ndim == 3 else CASES
                 for name, (types, calls) in cases.items():
                     if code not in types.split() or (wanted and not any(part in name for part in wanted)):
                         continue
