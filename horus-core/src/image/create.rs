@@ -39,8 +39,6 @@ impl<T: Element> Image<T> {
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # mod horus_types { pub use horus_core::host::external::External; }
-    /// # use horus_types::External;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// // Red, green and blue of two rows of three pixels.
     /// let rgb: Vec<u8> = vec![255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9, 40, 50, 60, 1, 2, 3];
@@ -50,8 +48,6 @@ impl<T: Element> Image<T> {
     /// let array = image.to_array::<ndarray::Ix3>()?;
     /// let (y, x, channel) = (1, 1, 2);
     /// assert_eq!((array[[y, x, channel]], rgb[(y * width + x) * channels + channel]), (60, 60));
-    /// let taken = Image::<u8>::from_external(&session, Shape::new(2, 3, 3), External::of(rgb));
-    /// assert_eq!(taken.flip(Axis::Columns).to_vec()?[..3], [0, 0, 255]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
