@@ -225,6 +225,10 @@ macro_rules! pic_scale {
     }};
 }
 
+fn kornia_of<const C: usize>(of: &Picture<'_, u8>) -> Kornia<u8, C> {
+    Kornia::new(of.size(), of.values.clone()).expect("a picture")
+}
+
 /// A call of a function of `kornia` that writes a new picture of bytes.
 fn kornia_call<'a, const C: usize, const D: usize>(
     of: &'a Picture<'a, u8>,
