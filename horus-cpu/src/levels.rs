@@ -150,7 +150,7 @@ impl<T: Simd + Pixel + Float> LevelSumLaunch<'_, T> {
             self.part(channel, &columns[channel], first, part.min(pixels - first), scratch);
         };
         let all = parts * columns.len();
-        parallel::fold(threads, all, Vec::new, run);
+        parallel::fold(threads, (0..all).collect(), Vec::new, run);
     }
 
     /// Computes `n` pixels of all levels of a channel, from pixel `first` of the rows on.

@@ -55,6 +55,27 @@ pub fn share(threads: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
     }
 }
 
+/// Calls `work` with each item, started in order, as [`share`] does, and with a state of the thread, made by `new`.
+/// Returns the states.
+pub fn share_items<I: Send, S: Send>(
+    threads: usize,
+    items: Vec<I>,
+    new: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, I) + Sync,
+) -> Vec<S> {
+    let threads = threads.min(items.len());
+    let (left, states) = (Mutex::new(items.into_iter()), Mutex::new(Vec::new()));
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    share(threads, threads, &|_| {
+        let mut state = None;
+        while let Some(item) = next() {
+            work(state.get_or_insert_with(&new), item);
+        }
+        states.lock().unwrap_or_else(PoisonError::into_inner).extend(state);
+    });
+    states.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Restores the former helpers of a thread.
 struct FormerHelpers(Option<Arc<ThreadPool>>);
 
@@ -131,11 +152,7 @@ impl Workers {
 
     /// Calls `work` with each item, started in order, on all free threads.
     pub fn all<I: Send>(&self, items: Vec<I>, work: impl Fn(I) + Sync) {
-        let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
-        self.in_order(items.len(), |i| {
-            let item = items[i].lock().unwrap_or_else(PoisonError::into_inner).take();
-            item.into_iter().for_each(&work);
-        });
+        self.help(|| share_items(self.threads(), items, || (), |(), item| work(item)));
     }
 
     /// Calls `work` with each item until one fails, started in order, on all free threads. A thread reuses one state,

@@ -1,6 +1,6 @@
 //! Canny's edges.
 
-use super::Image;
+use super::{Image, one_plane};
 use crate::dtype::{DType, Float, Pixel};
 use crate::error::{Call, Error, Result};
 use crate::filters::{self, MAX_RADIUS};
@@ -70,13 +70,7 @@ fn check(call: Call, shape: Shape, sigma: f64, (low, high): (f64, f64)) -> Resul
     /// SciPy smooths nothing by a smaller sigma.
     const SMALLEST: f64 = 1e-15;
     let wrong = |message| Err(Error::parameter(call, message));
-    if shape.planes() != 1 {
-        let message = format!(
-            "the image has {} levels and {} channels; take one (`channel`, `luminance`)",
-            shape.depth, shape.channels
-        );
-        return wrong(message);
-    }
+    one_plane(call, shape)?;
     if shape.len() > MOST_PIXELS {
         return wrong(format!("an image of {shape} has {} pixels; the limit is {MOST_PIXELS}", shape.len()));
     }

@@ -1,6 +1,6 @@
 //! Equalized histograms, of the whole image and of tiles.
 
-use super::Image;
+use super::{Image, one_plane};
 use crate::dtype::Pixel;
 use crate::error::{Call, Error, Result, Site};
 use crate::ops::labels::MOST_PIXELS;
@@ -170,13 +170,7 @@ impl Tiling {
     fn check<T: Pixel>(&self, call: Call, shape: Shape, limit: f64) -> Result<()> {
         let Tiling { size: [height, width], bins, .. } = *self;
         let wrong = |message| Err(Error::parameter(call, message));
-        if shape.planes() != 1 {
-            let message = format!(
-                "the image has {} levels and {} channels; take one (`channel`, `luminance`)",
-                shape.depth, shape.channels
-            );
-            return wrong(message);
-        }
+        one_plane(call, shape)?;
         if !T::DTYPE.is_float() && (T::DTYPE.is_signed() || T::DTYPE.size() > 2) {
             return wrong(format!("the pixels are {}; convert them to u8, u16 or floats", T::DTYPE));
         }

@@ -349,6 +349,16 @@ fn check_shape(call: Call, shape: Shape, dtype: DType) -> Result<()> {
     Ok(())
 }
 
+/// Checks that an image is a single plane.
+fn one_plane(call: Call, shape: Shape) -> Result<()> {
+    if shape.planes() == 1 {
+        return Ok(());
+    }
+    let Shape { depth, channels, .. } = shape;
+    let message = format!("the image has {depth} levels and {channels} channels; take one (`channel`, `luminance`)");
+    Err(Error::parameter(call, message))
+}
+
 /// Returns `true` if an image is not too large for kernels and memory.
 pub(crate) fn is_addressable(shape: Shape, dtype: DType) -> bool {
     // The limit keeps every position within the integer range of kernels; see `Affine`.

@@ -127,8 +127,8 @@ struct Summing<F> {
 
 impl<F: Estimate> Summing<F> {
     fn of<T: Pixel>(filter: &Truncated, terms: usize) -> Summing<F> {
-        /// Beyond this error too many estimates are near an integer.
-        const LARGE: f64 = 1.0 / 64.0;
+        /// At this error an integer is as close to one of 32 estimates in two of five groups, which are computed twice.
+        const LARGE: f64 = 1.0 / 128.0;
         let most = f64::max(T::HIGHEST.to_f64(), -T::LOWEST.to_f64());
         let taps = filter.window.taps();
         let sum = taps.iter().map(|tap| tap.abs()).sum::<f64>() * most;

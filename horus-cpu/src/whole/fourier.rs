@@ -5,7 +5,6 @@
 //! transformed back while they are in the cache.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use super::{CpuOperation, OperationOutput, TypedInput, out, type_of, view};
 use crate::parallel;
@@ -141,16 +140,7 @@ fn filter<T: Float>(input: TypedInput<'_, T>, how: &Fourier, out: &mut [T], to: 
             write(how, job.corner, job.first, pair, rows);
         }
     };
-    let jobs: Vec<Mutex<Option<TilePair<'_, T>>>> = jobs.into_iter().map(|job| Mutex::new(Some(job))).collect();
-    parallel::fold(
-        threads,
-        jobs.len(),
-        || TilePairMemory::of(how),
-        |pair, k| {
-            let job = jobs[k].lock().unwrap_or_else(PoisonError::into_inner).take();
-            job.into_iter().for_each(|job| run(pair, job));
-        },
-    );
+    parallel::fold(threads, jobs, || TilePairMemory::of(how), run);
 }
 
 /// The pairs of tiles of a launch.

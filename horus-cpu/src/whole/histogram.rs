@@ -43,24 +43,31 @@ fn count<T: Pixel>(
 ) {
     let width = input.geometry.shape.line();
     let n = grain(width);
-    let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
+    let tasks: Vec<CountedRows> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
     let finder = BinFinder::of::<T>(bins, rows.len() * width * input.geometry.shape.planes());
     // One more counter, for values outside all bins.
-    let part = |counts: &mut Vec<u64>, k: usize| {
-        let (c, y) = tasks[k];
+    let part = |counts: &mut Vec<u64>, (c, y): CountedRows| {
         let plane = input.plane(c);
         let end = rows.end.min(y + n.cast_signed());
         let at = |y: isize| (y - plane.window.start).cast_unsigned() * width;
         count_pixels(&plane.data()[at(y)..at(end)], (&finder, bins), counts);
     };
-    let counted = sums(threads, bins.bins + 1, tasks.len(), &part);
+    let counted = sums(threads, bins.bins + 1, tasks, &part);
     out[..bins.bins].iter_mut().zip(counted).for_each(|(o, n)| *o = n as f64);
 }
 
+/// A plane, and the first of some rows.
+type CountedRows = (usize, isize);
+
 /// Counts all tasks with `part`, and adds the counters up.
-fn sums(threads: usize, counters: usize, tasks: usize, part: &(dyn Fn(&mut Vec<u64>, usize) + Sync)) -> Vec<u64> {
+fn sums(
+    threads: usize,
+    counters: usize,
+    tasks: Vec<CountedRows>,
+    part: &(dyn Fn(&mut Vec<u64>, CountedRows) + Sync),
+) -> Vec<u64> {
     let mut all = parallel::fold(threads, tasks, || vec![0u64; counters], part).into_iter();
     let mut total = all.next().unwrap_or_else(|| vec![0; counters]);
     all.for_each(|more| total.iter_mut().zip(more).for_each(|(a, b)| *a += b));
