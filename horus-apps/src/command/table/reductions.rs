@@ -81,7 +81,15 @@ pub(super) const ROWS: &[CommandOperation] = &[
     CommandOperation::numbers(&composed::PEAK_LOCAL_MAX, |v, a| {
         let distance = a.count("distance");
         let (threshold, border) = (a.limit("threshold").map(|t| t as f32), a.limit("border"));
-        let border = border.map_or(distance, |border| border as usize);
+        let border = match border {
+            None => distance,
+            Some(border) if border >= 0.0 && border.fract() == 0.0 => border as usize,
+            Some(border) => {
+                return Err(ChainError::Message(format!(
+                    "the border is {border}; it must be a whole number from 0 on"
+                )));
+            }
+        };
         let places = peak_local_max(&v.luminance(), distance, threshold, border);
         places.check()?;
         Ok(match v.shape().depth {
