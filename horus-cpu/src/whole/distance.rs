@@ -1,4 +1,5 @@
-//! Nearest background pixels: sweeps forth and back along lines, then lower envelopes of lines.
+//! Nearest background pixels: sweeps forth and back along lines, then searches outwards, where background is near, or
+//! lower envelopes of lines.
 
 use std::ops::Range;
 
@@ -6,13 +7,13 @@ use crate::parallel;
 
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, grain, out, type_of, view};
 use crate::versions::for_least_isa;
-use horus_base::dispatch;
-use horus_base::dtype::{DType, Pixel};
+use horus_base::dtype::{Float, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::Axis;
+use horus_base::{dispatch, dispatch_float};
 use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::NearestOnLine;
-use horus_plan::ops::distance::{Metric, NONE, NearestPixel, NearestResult};
+use horus_plan::ops::distance::{Metric, NONE, NearestPixel, NearestResult, Spacing};
 
 impl CpuOperation for NearestOnLine {
     fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
@@ -235,12 +236,21 @@ struct DistanceLine {
     measures: Vec<f64>,
     /// The nearest pixels; -1 without background.
     nearest: Vec<i32>,
+    /// Heights in squared pixels, between [`OUTWARDS`] missing ones on either side.
+    squares: Vec<i32>,
 }
 
 impl DistanceLine {
     fn of(n: usize) -> DistanceLine {
         let none = EnvelopeSite { from: 0.0, at: 0.0, height: 0.0, first: 0, until: 0 };
-        DistanceLine { heights: vec![0.0; n], sites: vec![none; n], measures: vec![0.0; n], nearest: vec![-1; n] }
+        let squares = vec![FAR; OUTWARDS + n + OUTWARDS];
+        DistanceLine {
+            heights: vec![0.0; n],
+            sites: vec![none; n],
+            measures: vec![0.0; n],
+            nearest: vec![-1; n],
+            squares,
+        }
     }
 
     /// Finds the nearest pixel of a line with offsets, for each pixel in `range`; the first of equally near ones.
@@ -249,7 +259,7 @@ impl DistanceLine {
     #[inline(always)]
     fn find(&mut self, offsets: &[i32], by: impl Envelope, slack: f64, range: Range<usize>) {
         let n = offsets.len();
-        let DistanceLine { heights, sites, measures, nearest } = self;
+        let DistanceLine { heights, sites, measures, nearest, .. } = self;
         let (measures, nearest) = (&mut measures[..n], &mut nearest[..n]);
         let sites = envelope(offsets, &heights[..n], by, slack, &mut sites[..n]);
         if sites.is_empty() {
@@ -380,6 +390,53 @@ fn search_body(offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &m
     }
 }
 
+/// Pixels of a line that search outwards together.
+const LANES: usize = 16;
+/// Maximum number of pixels by which a search goes outwards. An envelope takes as long as about this many steps.
+const OUTWARDS: usize = 32;
+
+for_least_isa! {
+    /// Finds the measures of a line of offsets by searching outwards from each pixel. Returns `false` if background is
+    /// too far away, or pixels are not of size 1.
+    fn search_outwards[][](offsets: &[i32], how: NearestPixel, line: &mut DistanceLine) -> bool as search_outwards_body
+}
+
+#[inline(always)]
+fn search_outwards_body(offsets: &[i32], how: NearestPixel, line: &mut DistanceLine) -> bool {
+    /// Steps between comparisons of the distance of the search with what was found.
+    const AT_ONCE: usize = 4;
+    let n = offsets.len();
+    if n < LANES || !matches!(how.metric, Metric::Euclidean(spacing) if spacing.get() == [1.0; 3]) {
+        return false;
+    }
+    let DistanceLine { measures, squares, .. } = line;
+    let layout = how.read();
+    for (square, offset) in squares[OUTWARDS..].iter_mut().zip(offsets) {
+        // Offsets that are too far are so in this range, too.
+        let [level, row] = layout.split(*offset).map(|by| by.clamp(-1 << 14, 1 << 14));
+        *square = if *offset == NONE { FAR } else { level * level + row * row };
+    }
+    for at in (0..n).step_by(LANES).map(|at| at.min(n - LANES)) {
+        let (first, mut least) = (OUTWARDS + at, [0; LANES]);
+        least.copy_from_slice(&squares[first..][..LANES]);
+        let mut steps = 1;
+        while least.iter().fold(false, |more, least| more | (*least > (steps * steps) as i32)) {
+            if steps > OUTWARDS {
+                return false;
+            }
+            for by in steps..steps + AT_ONCE {
+                let (before, after) = (&squares[first - by..][..LANES], &squares[first + by..][..LANES]);
+                for ((least, before), after) in least.iter_mut().zip(before).zip(after) {
+                    *least = (*least).min((*before).min(*after) + (by * by) as i32);
+                }
+            }
+            steps += AT_ONCE;
+        }
+        measures[at..].iter_mut().zip(&least).for_each(|(found, least)| *found = f64::from(*least));
+    }
+    true
+}
+
 /// Returns `true` if products by this number are exact.
 #[inline(always)]
 fn is_power_of_two(size: f64) -> bool {
@@ -389,11 +446,22 @@ fn is_power_of_two(size: f64) -> bool {
 /// The measures at the positions of the pixels of a line, and the largest one.
 #[inline(always)]
 fn heights(offsets: &[i32], how: NearestPixel, heights: &mut [f64]) -> f64 {
+    match how.metric {
+        Metric::Euclidean(spacing) => {
+            let spacing = spacing.get();
+            heights_by(offsets, how, heights, |away| Spacing::squared_length(away, spacing))
+        }
+        metric => heights_by(offsets, how, heights, |away| metric.measure(away)),
+    }
+}
+
+#[inline(always)]
+fn heights_by(offsets: &[i32], how: NearestPixel, heights: &mut [f64], measure: impl Fn([f64; 3]) -> f64) -> f64 {
     // Nonnegative floats are ordered like their bits.
     let mut highest = 0;
     for (offset, height) in offsets.iter().zip(heights) {
         let offset = if *offset == NONE { 0 } else { *offset };
-        *height = how.metric.measure(how.away(offset, 0.0));
+        *height = measure(how.away(offset, 0.0));
         highest = height.to_bits().max(highest);
     }
     f64::from_bits(highest)
@@ -414,17 +482,17 @@ fn nearest(
         return Ok(());
     }
     let find = |row: &[i32], line: &mut DistanceLine| search(row, how, 0..row.len(), line);
-    match (how.found, geometry.dtype) {
+    match how.found {
         _ if how.along == Axis::Rows => nearest_down(how, input, out::<i32>(output)?, to),
-        (NearestResult::Distance, DType::F64) => each_row(input, out::<f64>(output)?, to, |row, line, out| {
-            find(row, line);
-            out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = v.sqrt());
+        NearestResult::Distance if geometry.dtype.is_float() => dispatch_float!(geometry.dtype, F => {
+            each_row(input, out::<F>(output)?, to, |row, line, out| {
+                if !search_outwards(row, how, line) {
+                    find(row, line);
+                }
+                roots(&line.measures, out);
+            });
         }),
-        (NearestResult::Distance, DType::F32) => each_row(input, out::<f32>(output)?, to, |row, line, out| {
-            find(row, line);
-            out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = v.sqrt() as f32);
-        }),
-        (NearestResult::Distance, _) => each_row(input, out::<i32>(output)?, to, |row, line, out| {
+        NearestResult::Distance => each_row(input, out::<i32>(output)?, to, |row, line, out| {
             find(row, line);
             let steps = |v: f64| if v.is_finite() { v as i32 } else { -1 };
             out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = steps(*v));
@@ -437,6 +505,17 @@ fn nearest(
         }),
     }
     Ok(())
+}
+
+for_least_isa! {
+    fn roots[F: Float][F](squares: &[f64], out: &mut [F]) as roots_body
+}
+
+#[inline(always)]
+fn roots_body<F: Float>(squares: &[f64], out: &mut [F]) {
+    for (out, square) in out.iter_mut().zip(squares) {
+        *out = F::from_f64(square.sqrt());
+    }
 }
 
 /// The result at position `x` of a line of offsets whose nearest pixel is `at`.
@@ -513,4 +592,36 @@ fn nearest_down(
         );
     }
     parallel::for_each(threads, parts, |(p, first, out)| part(p, first, out));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horus_plan::ops::distance::JoinedOffsets;
+
+    /// Lines whose background is at most so far away, found by both searches.
+    #[test]
+    fn outwards_finds_what_the_envelope_does() {
+        let metric = Metric::Euclidean(Spacing::UNIT);
+        let how =
+            NearestPixel { along: Axis::Columns, offsets: JoinedOffsets::ROWS, metric, found: NearestResult::Distance };
+        for width in [15, 16, 17, 63, 100] {
+            let (mut outwards, mut envelope) = (DistanceLine::of(width), DistanceLine::of(width));
+            for far in 0..40 {
+                for at in 0..width {
+                    // Little else is as near as the pixel at this position.
+                    let other = |x: usize| if x % 7 == 3 { NONE } else { 33 + (x * 5 % 11) as i32 };
+                    let offset = |x| if x == at { far } else { other(x) };
+                    let offsets: Vec<i32> = (0..width).map(offset).collect();
+                    search(&offsets, how, 0..width, &mut envelope);
+                    let furthest = envelope.measures.iter().fold(0.0, |most: f64, v| most.max(*v));
+                    if search_outwards(&offsets, how, &mut outwards) {
+                        assert_eq!(outwards.measures, envelope.measures, "{offsets:?}");
+                    } else {
+                        assert!(width < LANES || furthest > (OUTWARDS * OUTWARDS) as f64, "{offsets:?}");
+                    }
+                }
+            }
+        }
+    }
 }

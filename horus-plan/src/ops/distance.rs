@@ -66,6 +66,13 @@ impl Spacing {
     pub fn get(self) -> [f64; 3] {
         self.0.map(Scalar::to_f64)
     }
+
+    /// The square of the length of a distance in levels, rows and columns with this [spacing](Spacing::get).
+    #[inline(always)]
+    pub fn squared_length([levels, rows, columns]: [f64; 3], [z, y, x]: [f64; 3]) -> f64 {
+        let (levels, rows, columns) = (levels * z, rows * y, columns * x);
+        levels * levels + rows * rows + columns * columns
+    }
 }
 
 impl Metric {
@@ -73,13 +80,9 @@ impl Metric {
     /// decreases as one of the numbers grows, not even by rounding, so that each sweep may select and an outward search
     /// ends.
     #[inline(always)]
-    pub fn measure(self, [levels, rows, columns]: [f64; 3]) -> f64 {
+    pub fn measure(self, away @ [levels, rows, columns]: [f64; 3]) -> f64 {
         match self {
-            Metric::Euclidean(spacing) => {
-                let [z, y, x] = spacing.get();
-                let (levels, rows, columns) = (levels * z, rows * y, columns * x);
-                levels * levels + rows * rows + columns * columns
-            }
+            Metric::Euclidean(spacing) => Spacing::squared_length(away, spacing.get()),
             Metric::Taxicab => levels.abs() + rows.abs() + columns.abs(),
             Metric::Chessboard => levels.abs().max(rows.abs()).max(columns.abs()),
         }
