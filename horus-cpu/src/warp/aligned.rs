@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::line::{LinearCoordinate, WarpLine};
-use super::pairs::{self, PairColumns, WIDTH, uses_windows};
+use super::pairs::{self, PairColumns, WIDTH, window_pixel};
 use super::sample::Bilinear;
 use super::{edge, interleaved, outside, sampled_part, widened};
 use crate::plane::{OutputTile, Plane};
@@ -58,7 +58,7 @@ fn part<P: Pixel, T: Pixel>(
     let first = skipped + inner.start;
     let axis = LinearCoordinate { start: axis.at(first / samples), ..axis };
     let columns =
-        pair_columns::<T::Interp>(&axis, [first % samples, samples], inner.len(), plane.width, uses_windows::<P>(isa));
+        pair_columns::<T::Interp>(&axis, [first % samples, samples], inner.len(), plane.width, window_pixel::<P>());
     let mut lines = [[T::Interp::ZERO; WIDTH]; 2];
     let mut known: [Option<i64>; 2] = [None; 2];
     for y in tile.rows.start..tile.rows.end {
@@ -113,7 +113,7 @@ fn part<P: Pixel, T: Pixel>(
 
 for_least_isa! {
     fn pair_columns[F: Float][F](
-        axis: &LinearCoordinate, samples: [usize; 2], n: usize, width: usize, windows: bool
+        axis: &LinearCoordinate, samples: [usize; 2], n: usize, width: usize, window_pixel: Option<usize>
     ) -> PairColumns<F> as pair_columns_body
 }
 
@@ -123,9 +123,9 @@ fn pair_columns_body<F: Float>(
     samples: [usize; 2],
     n: usize,
     width: usize,
-    windows: bool,
+    window_pixel: Option<usize>,
 ) -> PairColumns<F> {
-    PairColumns::new(axis, samples, n, width, windows)
+    PairColumns::new(axis, samples, n, width, window_pixel)
 }
 
 for_least_isa! {

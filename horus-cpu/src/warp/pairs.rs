@@ -1,8 +1,8 @@
 //! Linear interpolation between pairs of neighbouring pixels, eight pairs at a time.
 //!
 //! Distant pairs are gathered, both pixels of a pair at once. The first pixels of eight pairs may be among sixteen, for
-//! example along a row that is enlarged, or reduced by about two. Then one load and one shuffle read the first pixels,
-//! and another load and shuffle the second pixels, at the distance of a pixel's samples.
+//! example along a row that is enlarged, or reduced by about two. Then loads and shuffles of these read the first pixels,
+//! and those of sixteen others the second pixels, at the distance of a pixel's samples.
 
 use super::line::LinearCoordinate;
 use crate::simd::Isa;
@@ -28,20 +28,20 @@ pub(super) struct PairColumns<F> {
     windows: Vec<PairLoad>,
 }
 
-/// The first pixel of a load, and the positions in it of a group's first pixels, twice; `None` for a group that does
-/// not fit one load.
+/// The first pixel of a load, and the positions in it of a group's first pixels: of pixels of two bytes the positions of
+/// bytes, of others those of pixels, twice. `None` for a group that does not fit one load.
 type PairLoad = Option<(u32, [u8; WINDOW])>;
 
 impl<F: Float> PairColumns<F> {
     /// The pairs of `n` elements of a row of `width`, from sample `first` of the first position on, with pixels of
-    /// `samples`; with loads of groups if these are [used](uses_windows).
+    /// `samples`; with loads of groups of pixels of so many bytes if these are [used](window_pixel).
     #[inline(always)]
     pub(super) fn new(
         axis: &LinearCoordinate,
         [first, samples]: [usize; 2],
         n: usize,
         width: usize,
-        windows: bool,
+        window_pixel: Option<usize>,
     ) -> PairColumns<F> {
         let (firsts, fractions) = ([0; WIDTH], [F::ZERO; WIDTH]);
         let before = (samples - first) % samples;
@@ -57,8 +57,12 @@ impl<F: Float> PairColumns<F> {
             }
         }
         let span = axis.step.unsigned_abs() >> 31;
-        if windows && n >= LANES && width >= WINDOW + samples && (span <= 4 || samples > 1) {
-            columns.windows = columns.groups().map(|i| columns.window(i, width)).collect();
+        if let Some(bytes) = window_pixel
+            && n >= LANES
+            && width >= WINDOW + samples
+            && (span <= 4 || samples > 1)
+        {
+            columns.windows = columns.groups().map(|i| columns.window(i, width, bytes)).collect();
             if 2 * columns.windows.iter().flatten().count() < columns.windows.len() {
                 columns.windows.clear();
             }
@@ -68,12 +72,14 @@ impl<F: Float> PairColumns<F> {
 
     /// The load of the group of pair `i`, if one load suffices.
     #[inline(always)]
-    fn window(&self, i: usize, width: usize) -> PairLoad {
+    fn window(&self, i: usize, width: usize, bytes: usize) -> PairLoad {
         let group = &self.firsts[i..i + LANES];
         let least = group.iter().fold(i32::MAX, |least, first| least.min(*first));
         let base = least.min((width - self.samples - WINDOW) as i32);
         let fits = group.iter().all(|first| ((first - base) as usize) < WINDOW);
-        fits.then(|| (base as u32, std::array::from_fn(|l| (group[l % LANES] - base) as u8)))
+        let place = |l: usize| (group[l] - base) as u8;
+        let places = |l: usize| if bytes == 2 { 2 * place(l / 2) + (l % 2) as u8 } else { place(l % LANES) };
+        fits.then(|| (base as u32, std::array::from_fn(places)))
     }
 
     /// The first pair of each group. Groups begin with pixels: a group may overlap the next, which repeats its values.
@@ -94,13 +100,9 @@ impl<F: Float> PairColumns<F> {
     }
 }
 
-/// Returns `true` if one load and one shuffle of pixels of a type are faster than a gather.
-pub(super) fn uses_windows<P: Pixel>(isa: Isa) -> bool {
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => matches!(P::DTYPE, DType::U8 | DType::F32),
-        _ => P::DTYPE == DType::U8,
-    }
+/// The bytes of a pixel if loads and shuffles of pixels of a type are faster than a gather.
+pub(super) fn window_pixel<P: Pixel>() -> Option<usize> {
+    matches!(P::DTYPE, DType::U8 | DType::U16 | DType::I16 | DType::F32).then_some(size_of::<P>())
 }
 
 /// Interpolates between all pairs of a row. Returns `false` if there is no fast method for these types.
@@ -113,10 +115,10 @@ pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &PairColumns<F>, ro
         // SAFETY: the instruction set is detected, pairs are in the row, windows were made for rows of its width, and
         // there are fractions and results for whole groups.
         unsafe {
-            match P::DTYPE {
-                _ if columns.windows.is_empty() || !uses_windows::<P>(isa) => x86::gathered(row, columns, out),
-                DType::U8 => x86::shuffled(row, columns, out),
-                _ => x86::permuted(row, columns, out),
+            match (P::DTYPE, isa) {
+                _ if columns.windows.is_empty() => x86::gathered(row, columns, out),
+                (DType::F32, Isa::Avx512) => x86::permuted(row, columns, out),
+                _ => x86::shuffled(row, columns, out),
             }
         }
         return true;
@@ -296,7 +298,7 @@ pub(super) mod x86 {
     }
 
     /// # Safety
-    /// The row is of `u8` and contains its windows; there are as many fractions and results as pairs.
+    /// The row contains its windows; there are as many fractions and results as pairs.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn shuffled<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, out: &mut [F]) {
@@ -307,15 +309,52 @@ pub(super) mod x86 {
                     group(row, columns, i, out);
                     continue;
                 };
-                let from = row.as_ptr().add(*base as usize);
-                let places = _mm_loadu_si128(places.as_ptr().cast());
-                let pixels = _mm_loadu_si128(from.cast());
-                let seconds = _mm_loadu_si128(from.add(columns.samples).cast());
-                let a = _mm256_cvtepu8_epi32(_mm_shuffle_epi8(pixels, places));
-                let pairs = Pairs::Integers(a, _mm256_cvtepu8_epi32(_mm_shuffle_epi8(seconds, places)));
+                let first = row.as_ptr().add(*base as usize);
+                let (second, places) = (first.add(columns.samples), _mm_loadu_si128(places.as_ptr().cast()));
+                let pairs = if P::DTYPE == DType::F32 {
+                    Pairs::Singles(singles_of(first.cast(), places), singles_of(second.cast(), places))
+                } else {
+                    Pairs::Integers(integers_of(first, places), integers_of(second, places))
+                };
                 pairs.lerp(columns.fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
             }
         }
+    }
+
+    /// Eight of sixteen pixels.
+    ///
+    /// # Safety
+    /// There are sixteen pixels, of `u8`, `u16` or `i16`.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn integers_of<P: Pixel>(from: *const P, places: __m128i) -> __m256i {
+        // SAFETY: as promised.
+        unsafe {
+            let low = _mm_loadu_si128(from.cast());
+            if P::DTYPE == DType::U8 {
+                return _mm256_cvtepu8_epi32(_mm_shuffle_epi8(low, places));
+            }
+            // A shuffle writes zeros where the highest bit of a place is set.
+            let low = _mm_shuffle_epi8(low, _mm_add_epi8(places, _mm_set1_epi8(0x70)));
+            let high = _mm_loadu_si128(from.add(8).cast());
+            let both = _mm_or_si128(low, _mm_shuffle_epi8(high, _mm_sub_epi8(places, _mm_set1_epi8(16))));
+            if P::DTYPE == DType::I16 { _mm256_cvtepi16_epi32(both) } else { _mm256_cvtepu16_epi32(both) }
+        }
+    }
+
+    /// Eight of sixteen pixels.
+    ///
+    /// # Safety
+    /// There are sixteen pixels.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn singles_of(from: *const f32, places: __m128i) -> __m256 {
+        let places = _mm256_cvtepu8_epi32(places);
+        // SAFETY: as promised.
+        let [low, high] = unsafe { [_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))] };
+        // The bit of 8 becomes the highest, which selects.
+        let is_high = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(places));
+        _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, places), _mm256_permutevar8x32_ps(high, places), is_high)
     }
 
     /// # Safety
