@@ -13,6 +13,7 @@ use std::cell::RefCell;
 
 use self::hoisted::hoisted;
 use super::map::PlaneKernel;
+use super::masks;
 use super::parallel;
 use super::plane::ExpressionInput;
 use super::simd::Isa;
@@ -51,6 +52,12 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
     let (samples, geometry) = (geometry.shape.samples, geometry.flat());
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
+    let types: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
+    if let Some(filter) = masks::MaskFilter::of(&repeat.body, &types)
+        && filter.launch(inputs, output, (geometry, rows), repeat.iterations, threads)
+    {
+        return Ok(());
+    }
     let inputs = &ExpressionInput::all(&repeat.body, inputs)[..];
     let (body, before) = hoisted(repeat);
     let types: Vec<DType> = before.iter().map(|m| m.result_type()).collect();

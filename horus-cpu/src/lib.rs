@@ -27,6 +27,7 @@ mod feed;
 mod iterations;
 mod levels;
 mod map;
+mod masks;
 mod narrow;
 mod order;
 mod parallel;

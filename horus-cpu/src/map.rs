@@ -18,7 +18,7 @@ use super::parallel;
 use super::plane::{ExpressionInput, OutputTile, Plane};
 use super::simd::Isa;
 use super::tile_code::{FeedSpec, TileCode, TileOperation, ValueStorage};
-use super::{levels, narrow, uniform, warp};
+use super::{levels, masks, narrow, uniform, warp};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
@@ -101,6 +101,12 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     if apart.is_none()
         && let Some(filter) = levels::LevelFilter::of(kernel)
         && filter.launch(inputs, output, (geometry, rows), isa, threads)
+    {
+        return Ok(());
+    }
+    if apart.is_none()
+        && let Some(filter) = masks::MaskFilter::of(kernel, &dtypes)
+        && filter.launch(inputs, output, (geometry, rows), 1, threads)
     {
         return Ok(());
     }

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, out, type_of, view};
+use crate::masks::bits;
 use crate::parallel;
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
@@ -102,16 +103,6 @@ impl PixelRuns {
             other = first.max(other.saturating_sub(1));
         }
     }
-}
-
-/// The nonzero pixels of at most 64: bit `i` is pixel `i`.
-#[inline]
-fn bits<T: Pixel>(pixels: &[T]) -> u64 {
-    let mut set = [0u8; 64];
-    set.iter_mut().zip(pixels).for_each(|(set, v)| *set = u8::from(*v != T::ZERO));
-    // The product gathers the lowest bit of each byte in the highest byte.
-    let eight = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    set.as_chunks::<8>().0.iter().rev().fold(0, |all, part| all << 8 | eight(part))
 }
 
 #[inline(always)]
