@@ -15,10 +15,10 @@ from ._binary import generate_binary_structure
 from ._dtype import LARGEST, NATIVE, is_native
 from ._foreign import DeviceArray, of_any_library, on_host, read, session_of
 from ._image import Array, Image, made
-from ._jit import Jitted, jit
+from ._jit import jit
 from ._kept import kept, of_session
 from ._public import Terms, public
-from ._session import of_parts
+from ._session import Session, current, of_parts
 from ._values import Value, beside, enter, read_out
 from .typing import ArrayLike, Centres, Labelled, Measured, Output
 
@@ -424,9 +424,7 @@ def label(input: ArrayLike, structure: npt.ArrayLike | None = None, output: Outp
             raise TypeError(_NOT_WRITTEN)
         if not is_native(given.dtype):
             raise TypeError(f"label: {given.dtype} type not supported on a GPU")
-        neighbours = _structure(structure, given.ndim)
-        key = "label", tuple(neighbours)
-        labels, largest = of_session(session_of(given, None), key, lambda: _labelled(neighbours))(given)
+        labels, largest = _labelled(given, session_of(given, None), _structure(structure, given.ndim))
         return _as_asked(labels, output, int(float(largest)))
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
@@ -435,14 +433,13 @@ def label(input: ArrayLike, structure: npt.ArrayLike | None = None, output: Outp
     neighbours = _structure(structure, given.ndim)
     if isinstance(output, np.ndarray) and output.shape != given.shape:
         raise ValueError("output shape not correct")
-    found, count = np.zeros(given.shape, np.int32), 0
     if given.size:
         # Only the distinction of zero and nonzero counts, whatever the type.
-        value, _ = enter(given != 0, "label")
-        assert value is not None
-        core = _horus.label(value.core, neighbours)
-        count = int(_horus.reduce(core, "max"))
-        found = core.to_array(list(given.shape))
+        pixels = np.ascontiguousarray(given if is_native(given.dtype) else given != 0)
+        labels, largest = _labelled(pixels, current(), neighbours)
+        found, count = labels.reshape(given.shape), int(largest[0])
+    else:
+        found, count = np.zeros(given.shape, np.int32), 0
     if output is not None:
         _check_bits(output.dtype if isinstance(output, np.ndarray) else output, count)
     if isinstance(output, np.ndarray):
@@ -462,14 +459,14 @@ def _check_bits(output: Any, count: int) -> None:
 _NOT_WRITTEN: Final = "a lazy image is not written into an array; compute it, or give an array"
 
 
-def _labelled(neighbours: list[bool]) -> Jitted[...]:
-    """The labels of an array on a GPU, and their number as an image of one pixel."""
+def _labelled(pixels: Array | DeviceArray, session: Session, neighbours: list[bool]) -> Any:
+    """The labels of an array, and the largest as the only element of another, by a program that is kept."""
 
     def record(image: Image) -> tuple[Image, Image]:
         core = _horus.label(image._core, neighbours)
         return made(core, image.session, image.ndim), made(_horus.reduced(core, "max"), image.session, 1)
 
-    return jit(record)
+    return of_session(session, ("label", tuple(neighbours)), lambda: jit(record))(pixels)
 
 
 def _lazy_labels(image: Image, structure: npt.ArrayLike | None, output: Any) -> tuple[Image, Any]:
