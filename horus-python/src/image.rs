@@ -54,6 +54,18 @@ impl PyImage {
     }
 }
 
+/// A line of the user's program.
+#[pyclass(frozen, name = "SourceLine", module = "horus_image._horus")]
+pub(crate) struct PySourceLine(SourceLine);
+
+#[pymethods]
+impl PySourceLine {
+    #[new]
+    fn new(file: &str, line: u32) -> PySourceLine {
+        PySourceLine(SourceLine { file: interned(file), line })
+    }
+}
+
 /// The name of a program's file, or of a function, stored for ever: there are few.
 pub(crate) fn interned(file: &str) -> &'static str {
     static FILES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -152,11 +164,10 @@ impl PyImage {
 
     /// Sets the line of the user's program that recorded the image and its ancestors, unless it is set; errors of
     /// evaluations name it.
-    fn recorded_at(&self, file: &str, line: u32) {
-        let line = SourceLine { file: interned(file), line };
+    fn recorded_at(&self, line: &PySourceLine) {
         let mut handles = Vec::new();
         each!(&self.any, image => image.handles(&mut handles));
-        handles.iter().for_each(|handle| handle.recorded_at(line));
+        handles.iter().for_each(|handle| handle.recorded_at(line.0));
     }
 
     /// The numbers of levels, rows, columns and channels.

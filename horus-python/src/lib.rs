@@ -50,7 +50,7 @@ mod _horus {
     #[pymodule_export]
     use crate::foreign::{GpuArray, Tensor};
     #[pymodule_export]
-    use crate::image::PyImage;
+    use crate::image::{PyImage, PySourceLine};
     #[pymodule_export]
     use crate::logging::log_to;
     #[pymodule_export]

@@ -144,7 +144,11 @@ impl Session {
 
     /// The device's name, or a text if none has been chosen yet.
     pub fn device_name(&self) -> String {
-        self.engine().map_or_else(|| "a device not yet chosen".into(), |engine| engine.names())
+        self.device_names().to_string()
+    }
+
+    pub(crate) fn device_names(&self) -> Arc<str> {
+        self.engine().map_or_else(|| "a device not yet chosen".into(), |engine| Arc::clone(&engine.names))
     }
 
     /// The device, or the first of several; `None` until it is chosen.

@@ -209,7 +209,7 @@ def _made(kind: Any, core: _horus.Image, session: Session, ndim: int, channels: 
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _MOST_LINES: Final = 4096
-_lines: dict[tuple[int, int], tuple[CodeType, int]] = {}
+_lines: dict[tuple[int, int], tuple[CodeType, _horus.SourceLine]] = {}
 """Lines of the places from which operations were recorded last; looking one up takes as long as all before it are many."""
 
 
@@ -226,8 +226,8 @@ def _tell_line(core: _horus.Image) -> None:
     if known is None or known[0] is not code:
         if len(_lines) >= _MOST_LINES:
             _lines.clear()
-        known = _lines[place] = (code, frame.f_lineno or 0)
-    core.recorded_at(code.co_filename, known[1])
+        known = _lines[place] = (code, _horus.SourceLine(code.co_filename, frame.f_lineno or 0))
+    core.recorded_at(known[1])
 
 
 def _operand(value: Any, beside: Operators) -> Any:

@@ -21,7 +21,7 @@ pub struct Pending {
     /// Node of each requested value.
     pub(crate) nodes: Vec<NodeId>,
     pub(crate) delivered: HashMap<NodeId, Delivered>,
-    pub(crate) device: String,
+    pub(crate) device: Arc<str>,
 }
 
 impl Pending {
@@ -36,7 +36,9 @@ impl Pending {
             Delivered::OnHost(host) => Ok((n, Arc::new(host))),
             Delivered::InFlight(landing) => match landing.wait() {
                 Ok(host) => Ok((n, Arc::new(host))),
-                Err(source) => Err(Error::Device { op: "download of a result".into(), device: device.clone(), source }),
+                Err(source) => {
+                    Err(Error::Device { op: "download of a result".into(), device: device.to_string(), source })
+                }
             },
         };
         let landed = delivered.into_iter().map(land).collect::<Result<HashMap<NodeId, Arc<HostBuffer>>>>()?;
@@ -92,6 +94,6 @@ impl Session {
         let EvaluationResults { of_targets, delivered } =
             self.run(state, &targets, &vec![want; targets.len()], sending)?;
         let node: HashMap<RecordId, NodeId> = targets.into_iter().zip(of_targets).collect();
-        Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.device_name() })
+        Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.device_names() })
     }
 }

@@ -2,6 +2,7 @@
 //! planning. See `docs/design/replay.md`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::device::DownloadStart;
 use crate::dtype::DType;
@@ -220,7 +221,7 @@ impl Session {
             Ok(delivered) => Ok(Pending {
                 nodes: replay.results.iter().map(|(n, ..)| *n).collect(),
                 delivered,
-                device: engine.device.names().name,
+                device: Arc::clone(&engine.names),
             }),
             Err(error) => Err(refused(Some(error), left)),
         }
@@ -302,7 +303,7 @@ impl Session {
         let Some((images, delivered)) = self.run_on(&mut state, replay, inputs)? else { return Ok(None) };
         state.images.freed.extend(images.into_values());
         let nodes = replay.results.iter().map(|(n, ..)| *n).collect();
-        Ok(Some(Pending { nodes, delivered, device: self.device_name() }))
+        Ok(Some(Pending { nodes, delivered, device: self.device_names() }))
     }
 
     /// Runs a program on other images. Returns the results that stay, and those on their way to the host.
