@@ -183,8 +183,8 @@ fn tiling(kernel: &MapKernel, schedule: &TileCode, geometry: Geometry, rows: Win
     // Wide enough for the chunks at the edges, but no wider than the image.
     let sides = schedule.feeds.iter().map(|f| f.reach.left.max(f.reach.right)).max().unwrap_or(0);
     let chunk = width.div_ceil(width.div_ceil(most)).max(sides.min(width)).next_multiple_of(END);
-    // A lone window operation divides its rows itself: it has no intermediate results.
-    let alone = windows.is_some() && schedule.instructions.len() == 1;
+    // A lone operation divides its rows itself, or looks its columns up once: it has no intermediate results.
+    let alone = (windows.is_some() || aligned) && schedule.instructions.len() == 1;
     let (tile_rows, tile) = if alone { (block_rows, chunk) } else { (tile_rows, tile) };
     Tiling { block_rows, chunk, tile_rows, tile }
 }

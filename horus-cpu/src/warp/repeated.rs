@@ -4,18 +4,15 @@
 //! Columns, which are elements, are looked up once per tile. Where an image is enlarged, sixteen bytes of the output
 //! come from sixteen of the row: one load and one shuffle.
 
-use std::ops::Range;
-
 use super::line::WarpLine;
 use super::sampled_part;
 use crate::plane::{OutputTile, Plane};
 use crate::versions::for_least_isa;
 use horus_base::dtype::Pixel;
+use horus_base::shape::Border;
 use horus_plan::ops::edge::WarpEdge;
 use horus_plan::ops::geometric::Affine;
 
-/// Maximum number of columns looked up at once.
-const WIDTH: usize = 512;
 /// Bytes of a shuffle.
 const BYTES: usize = 16;
 
@@ -28,66 +25,70 @@ for_least_isa! {
 
 #[inline(always)]
 fn rows<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>) {
-    let all = tile.cols.clone();
-    for from in all.clone().step_by(WIDTH) {
-        part(plane, map, rule, tile, from..all.end.min(from + WIDTH));
-    }
-}
-
-/// Columns `cols` of a tile, at most [`WIDTH`].
-#[inline(always)]
-fn part<T: Pixel>(
-    plane: &Plane<'_, T>,
-    map: &Affine,
-    rule: &WarpEdge,
-    tile: &mut OutputTile<'_, T>,
-    cols: Range<usize>,
-) {
     let border = rule.border();
     let constant = border.constant().map_or(T::ZERO, T::from_f64);
-    let (samples, first) = (plane.samples, cols.start % plane.samples);
-    let axis = WarpLine::of(map, tile.rows.start, cols.start / samples).x;
-    let wide = plane.width / samples;
-    let mut columns = [None; WIDTH];
-    let (mut pixel, mut sample) = (0, first);
-    let mut read = border.map((axis.at(0) >> 32) as isize, wide);
-    for column in &mut columns[..cols.len()] {
-        if sample == samples {
-            (pixel, sample) = (pixel + 1, 0);
-            read = border.map((axis.at(pixel) >> 32) as isize, wide);
-        }
-        *column = read.map(|x| (x * samples + sample) as u32);
-        sample += 1;
-    }
-    let columns = &columns[..cols.len()];
+    let (cols, samples) = (tile.cols.clone(), plane.samples);
+    let columns = columns_read(plane, map, border, tile);
     // Rows from which no pixel is read need not be in memory.
     let seen = columns.iter().any(Option::is_some);
-    let shuffles = Shuffles::of::<T>(columns, plane.width);
-    let mut line = [T::ZERO; WIDTH];
-    let line = &mut line[..cols.len()];
-    let mut known = None;
-    for y in tile.rows.start..tile.rows.end {
-        let left = cols.start - tile.cols.start;
-        let out = &mut tile.row_mut(y)[left..left + cols.len()];
-        let (start, out) = sampled_part(rule, y, &cols, samples, out);
+    let shuffles = Shuffles::of::<T>(&columns, plane.width);
+    let sample = |row: &[T], line: &mut [T]| {
+        let done = shuffles.apply(row, line);
+        for (to, column) in line.iter_mut().zip(&columns).skip(done) {
+            *to = column.map_or(constant, |x| row[x as usize]);
+        }
+    };
+    // A row of the image, and the place of the output row that has all of its pixels.
+    let mut known: Option<(isize, usize)> = None;
+    let mut line = Vec::new();
+    for (k, y) in (tile.rows.start..tile.rows.end).enumerate() {
+        let at = k * tile.stride;
+        let (start, out) = sampled_part(rule, y, &cols, samples, &mut tile.out[at..at + cols.len()]);
         if out.is_empty() {
             continue;
         }
         let row = plane.resolve((WarpLine::of(map, y, cols.start / samples).y.start >> 32) as isize, border);
-        let Some(row) = row.filter(|_| seen) else {
-            out.fill(constant);
-            continue;
-        };
-        if known != Some(row) {
-            known = Some(row);
-            let row = plane.row(row);
-            let done = shuffles.apply(row, line);
-            for (to, column) in line.iter_mut().zip(columns).skip(done) {
-                *to = column.map_or(constant, |x| row[x as usize]);
+        match row.filter(|_| seen) {
+            None => out.fill(constant),
+            Some(row) if out.len() < cols.len() => {
+                line.resize(cols.len(), T::ZERO);
+                sample(plane.row(row), &mut line);
+                out.copy_from_slice(&line[start..start + out.len()]);
+            }
+            Some(row) => {
+                if let Some((_, from)) = known.filter(|(of, _)| *of == row) {
+                    tile.out.copy_within(from..from + cols.len(), at);
+                } else {
+                    sample(plane.row(row), out);
+                    known = Some((row, at));
+                }
             }
         }
-        out.copy_from_slice(&line[start..start + out.len()]);
     }
+}
+
+/// The element of a row that each column of a tile reads; `None` for the constant.
+#[inline(always)]
+fn columns_read<T: Pixel>(
+    plane: &Plane<'_, T>,
+    map: &Affine,
+    border: Border,
+    tile: &OutputTile<'_, T>,
+) -> Vec<Option<u32>> {
+    let (samples, wide) = (plane.samples, plane.width / plane.samples);
+    let axis = WarpLine::of(map, tile.rows.start, tile.cols.start / samples).x;
+    let (mut pixel, mut sample) = (0, tile.cols.start % samples);
+    let mut read = border.map((axis.at(0) >> 32) as isize, wide);
+    let mut columns = Vec::with_capacity(tile.cols.len());
+    for _ in tile.cols.clone() {
+        if sample == samples {
+            (pixel, sample) = (pixel + 1, 0);
+            read = border.map((axis.at(pixel) >> 32) as isize, wide);
+        }
+        columns.push(read.map(|x| (x * samples + sample) as u32));
+        sample += 1;
+    }
+    columns
 }
 
 /// For each sixteen bytes of a line: the first byte of the row that is loaded, and the indices of the loaded bytes.
