@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -30,6 +31,14 @@ class _Element:
         self.footprint = None if footprint is None else np.asarray(footprint)
         self.structure = None if structure is None else np.asarray(structure)
         self.mode, self.cval, self.origin, self.axes = mode, number(cval), origin, axes
+
+    def orders(self, ndim: int) -> bool:
+        """Returns true if no opening is above the input, and none of it above a closing: around each pixel a box, beyond the edges pixels."""
+        if self.footprint is not None or self.structure is not None:
+            return False
+        count = len(axes_of(self.axes, ndim))
+        odd = all(operator.index(size) % 2 for size in for_each(self.size, count))
+        return odd and not any(for_each(self.origin, count)) and not {"constant", "grid-constant"} & {*for_each(self.mode, count)}
 
     def erode(self, value: Value, dtype: DType) -> Value:
         """The smallest pixel, a structure subtracted before."""
@@ -106,11 +115,19 @@ def _combined(kind: str, a: Value, b: Value, dtype: DType) -> Value:
     return combined(kind, a, b, dtype)
 
 
-def _without(a: Value, b: Value, dtype: DType) -> Value:
+def _above(e: _Element, a: Value, b: Value, dtype: DType) -> Value:
+    """The difference of two results of an element, of which one is above the other if it orders them."""
+    if e.orders(a.ndim) and a.dtype == b.dtype == dtype and a.core.dtype in ("u8", "u16", "u32"):
+        # Saturated, which is the same where nothing is below 0.
+        return a.like(_horus.binary("sub", a.core, b.core))
+    return _combined("sub", a, b, dtype)
+
+
+def _without(e: _Element, a: Value, b: Value, dtype: DType) -> Value:
     """The difference; of masks, where they differ."""
     if a.dtype.kind == b.dtype.kind == "b":
         return a.like(_horus.logic("xor", a.core, b.core))
-    return _combined("sub", a, b, dtype)
+    return _above(e, a, b, dtype)
 
 
 def _opening(e: _Element, value: Value, dtype: DType) -> Value:
@@ -122,7 +139,7 @@ def _closing(e: _Element, value: Value, dtype: DType) -> Value:
 
 
 def _gradient(e: _Element, value: Value, dtype: DType) -> Value:
-    return _combined("sub", e.dilate(value, value.dtype), e.erode(value, dtype), dtype)
+    return _above(e, e.dilate(value, value.dtype), e.erode(value, dtype), dtype)
 
 
 def _laplace(e: _Element, value: Value, dtype: DType) -> Value:
@@ -145,10 +162,10 @@ morphological_gradient = _grey(
 )
 morphological_laplace = _grey("morphological_laplace", "Dilation plus erosion minus twice the input", _laplace, typed=False)
 white_tophat = _grey(
-    "white_tophat", "What an opening removes", lambda e, v, t: _without(v, _opening(e, v, t), t),
+    "white_tophat", "What an opening removes", lambda e, v, t: _without(e, v, _opening(e, v, t), t),
     rust="top_hat", opencv="MORPH_TOPHAT", accel=_DIFFERENCES,
 )
 black_tophat = _grey(
-    "black_tophat", "What a closing adds", lambda e, v, t: _without(_closing(e, v, t), v, t),
+    "black_tophat", "What a closing adds", lambda e, v, t: _without(e, _closing(e, v, t), v, t),
     rust="black_hat", opencv="MORPH_BLACKHAT", accel=_DIFFERENCES,
 )
