@@ -349,19 +349,36 @@ _PIXELS: Final = {"input", "image", "mask", "labels", "label_image", "intensity_
 _WRITTEN: Final = {"output", "distances", "indices"}
 """Parameters whose arrays take results."""
 
+_SIMPLE: Final = frozenset({int, float, bool, str, type(None), np.ndarray})
+"""Types of arguments that are of no other library."""
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def of_any_library(function: _Function) -> _Function:
     """The function, whose arguments may be arrays of any library, on the host or on a GPU; see `adapted`."""
     names = list(inspect.signature(function).parameters)
+    pixels = [name in _PIXELS for name in names]
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
+        if _are_simple(pixels, args, kwargs):
+            return function(*args, **kwargs)
         found = adapted(function, names, args, kwargs)
         return function(*args, **kwargs) if found is None else found[0]
 
     return called  # type: ignore[return-value]
+
+
+def _are_simple(pixels: Sequence[bool], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Returns true if no argument but those of pixels may be of another library, by its type alone."""
+    for is_pixels, value in zip(pixels, args):  # noqa: B905
+        if not is_pixels and type(value) not in _SIMPLE:
+            return False
+    for name, value in kwargs.items():
+        if name not in _PIXELS and type(value) not in _SIMPLE:
+            return False
+    return True
 
 
 def adapted(function: Callable[..., Any], names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
