@@ -42,8 +42,8 @@ pub(crate) struct Engine {
     pub(crate) device: Arc<dyn Device>,
     /// The other devices of this process.
     others: Vec<Arc<dyn Device>>,
-    /// Names of all of them.
-    pub(crate) names: Arc<str>,
+    /// Names of all devices of this process, joined.
+    pub(crate) joined_names: Arc<str>,
     /// Partition of rows over the first `i + 1` devices, set at the first evaluation on that many.
     divisions: Vec<OnceLock<Partition>>,
     /// `true` if the devices of the ranks exchange memory peer to peer, not through the host.
@@ -60,7 +60,7 @@ pub(crate) struct Engine {
     profiles: Vec<MachineProfile>,
 }
 
-fn names_of(devices: &[Arc<dyn Device>]) -> Arc<str> {
+fn joined_names(devices: &[Arc<dyn Device>]) -> Arc<str> {
     devices.iter().map(|device| device.names().name).collect::<Vec<_>>().join(" + ").into()
 }
 
@@ -75,8 +75,8 @@ impl Engine {
         let (direct, broken) = (AtomicBool::new(direct), AtomicBool::new(false));
         let (others, profiles, divisions) = (Vec::new(), Vec::new(), unset(1));
         let machines = unset(comm.size());
-        let names = names_of(std::slice::from_ref(&device));
-        Ok(Engine { device, others, names, divisions, direct, broken, capacity, machine, machines, profiles })
+        let joined_names = joined_names(std::slice::from_ref(&device));
+        Ok(Engine { device, others, joined_names, divisions, direct, broken, capacity, machine, machines, profiles })
     }
 
     /// Connects the devices of this process, at least one.
@@ -97,11 +97,12 @@ impl Engine {
         let capacity = devices.iter().filter_map(|device| device.memory().capacity()).min();
         let machine = Arc::new(machine_of(&profiles));
         log::debug!("costs are predicted by {machine}");
-        let (divisions, machines, names) = (unset(devices.len()), unset(devices.len()), names_of(&devices));
+        let (divisions, machines) = (unset(devices.len()), unset(devices.len()));
+        let joined_names = joined_names(&devices);
         let others = devices.split_off(1);
         let (direct, broken) = (AtomicBool::new(direct), AtomicBool::new(false));
         let device = devices.remove(0);
-        Ok(Engine { device, others, names, divisions, direct, broken, capacity, machine, machines, profiles })
+        Ok(Engine { device, others, joined_names, divisions, direct, broken, capacity, machine, machines, profiles })
     }
 
     /// Machine of the first `among` ranks or devices, without the others.

@@ -144,11 +144,11 @@ impl Session {
 
     /// The device's name, or a text if none has been chosen yet.
     pub fn device_name(&self) -> String {
-        self.device_names().to_string()
+        self.shared_device_name().to_string()
     }
 
-    pub(crate) fn device_names(&self) -> Arc<str> {
-        self.engine().map_or_else(|| "a device not yet chosen".into(), |engine| Arc::clone(&engine.names))
+    pub(crate) fn shared_device_name(&self) -> Arc<str> {
+        self.engine().map_or_else(|| "a device not yet chosen".into(), |engine| Arc::clone(&engine.joined_names))
     }
 
     /// The device, or the first of several; `None` until it is chosen.

@@ -516,7 +516,7 @@ impl RunningLoop<'_> {
             made.keep(state, |node| is_kept && next_state.contains(&node));
             let delivered = made.delivered.map_err(EvaluationError::DuringExecution)?;
             next = next_state.iter().filter_map(|root| made.names[root.0]).collect();
-            Ok(Pending { nodes, delivered, device: session.device_names() })
+            Ok(Pending { nodes, delivered, device: session.shared_device_name() })
         });
         let pending = ran?;
         self.follow(state, next);
@@ -554,7 +554,11 @@ impl RunningLoop<'_> {
         self.follow(state, next);
         let nodes: Vec<NodeId> = (0..told.len()).map(NodeId).collect();
         let told = told.into_iter().map(|n| Delivered::OnHost(HostBuffer::from_slice(&[n])));
-        Ok(Pending { delivered: nodes.iter().copied().zip(told).collect(), nodes, device: session.device_names() })
+        Ok(Pending {
+            delivered: nodes.iter().copied().zip(told).collect(),
+            nodes,
+            device: session.shared_device_name(),
+        })
     }
 
     /// Replaces the state by the next one, and releases the previous one.

@@ -94,6 +94,6 @@ impl Session {
         let EvaluationResults { of_targets, delivered } =
             self.run(state, &targets, &vec![want; targets.len()], sending)?;
         let node: HashMap<RecordId, NodeId> = targets.into_iter().zip(of_targets).collect();
-        Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.device_names() })
+        Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.shared_device_name() })
     }
 }

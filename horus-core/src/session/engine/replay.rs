@@ -221,7 +221,7 @@ impl Session {
             Ok(delivered) => Ok(Pending {
                 nodes: replay.results.iter().map(|(n, ..)| *n).collect(),
                 delivered,
-                device: Arc::clone(&engine.names),
+                device: Arc::clone(&engine.joined_names),
             }),
             Err(error) => Err(refused(Some(error), left)),
         }
@@ -303,7 +303,7 @@ impl Session {
         let Some((images, delivered)) = self.run_on(&mut state, replay, inputs)? else { return Ok(None) };
         state.images.freed.extend(images.into_values());
         let nodes = replay.results.iter().map(|(n, ..)| *n).collect();
-        Ok(Some(Pending { nodes, delivered, device: self.device_names() }))
+        Ok(Some(Pending { nodes, delivered, device: self.shared_device_name() }))
     }
 
     /// Runs a program on other images. Returns the results that stay, and those on their way to the host.
