@@ -385,7 +385,7 @@ def test_a_program_that_records_far_ahead_of_a_computation_waits_for_it() -> Non
         import threading
         import numpy as np
         import horus_image as hi
-        from horus_image import ndimage
+        from horus_image import _horus, ndimage
         with hi.session(device="cpu", threads=1):
             image = hi.asarray(np.ones((600, 600)))
             for _ in range(60):
@@ -394,9 +394,9 @@ def test_a_program_that_records_far_ahead_of_a_computation_waits_for_it() -> Non
             thread = threading.Thread(target=lambda: (started.set(), image.compute()))
             thread.start()
             started.wait()
-            small = hi.asarray(np.ones((2, 2)))._core
+            small, line = hi.asarray(np.ones((2, 2)))._core, _horus.SourceLine("somewhere", 1)
             while thread.is_alive():
-                small.recorded_at("somewhere", 1)
+                small.recorded_at(line)
             thread.join()
         print("computed")
     """

@@ -29,7 +29,8 @@ _KEPT: Final = 32
 class _Known(NamedTuple):
     """A program that was recorded, and how its results are handed back."""
 
-    session: Session
+    session: _horus.Session
+    """Not Python's session, which keeps functions like this one."""
     program: _horus.Program | OnGpu | None
     """None of a function that looks at values, and is called each time."""
     single: bool
@@ -116,7 +117,7 @@ class Jitted(Generic[_P]):
                     self._known.move_to_end(key)
         except TypeError:
             raise TypeError(f"{self._function.__name__}: arguments other than arrays must have a hash") from None
-        if known is not None and known.session is not session:
+        if known is not None and known.session is not session._core:
             known = None
         handed = None if known is None else known.ran(arrays)
         if handed is not None:
@@ -152,7 +153,7 @@ class Jitted(Generic[_P]):
             cores, layouts = [image._core for image in several], list(map(layout_of, several))
             program, memories = _horus.Program.of(session._core, recording, cores, layouts, False)
             handed = [np.asarray(memory) for memory in memories]
-        known = _Known(session, program, single, list if isinstance(results, list) else tuple)
+        known = _Known(session._core, program, single, list if isinstance(results, list) else tuple)
         if program is not None or looks:
             with self._lock:
                 self._known[call.key] = known

@@ -163,6 +163,10 @@ def sum_labels(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLi
     >>> sum_labels([1.0, 2.0, 3.0], labels=[1, 1, 2], index=[1, 2])
     array([3., 3.])
     """
+    return _sums(input, labels, index)
+
+
+def _sums(input: Any, labels: Any, index: Any) -> Measured:
     groups = Groups("sum", input, labels, index)
     if groups.empty:
         none: np.generic = groups.given.dtype.type(0).sum()
@@ -187,7 +191,7 @@ def sum_labels(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLi
 @of_any_library
 def sum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The sum of the pixels of each label (``scipy.ndimage.sum``)."""
-    return sum_labels(input, labels, index)
+    return _sums(input, labels, index)
 
 
 @public("ndimage", rust="over", opencv="cv.mean")
@@ -435,8 +439,9 @@ def label(input: ArrayLike, structure: npt.ArrayLike | None = None, output: Outp
         raise ValueError("output shape not correct")
     if given.size:
         # Only the distinction of zero and nonzero counts, whatever the type.
-        pixels = np.ascontiguousarray(given if is_native(given.dtype) else given != 0)
-        labels, largest = _labelled(pixels, current(), neighbours)
+        # Bytes are read where they are; of other pixels, bytes are made.
+        in_place = is_native(given.dtype) and given.itemsize == 1 and given.flags.c_contiguous
+        labels, largest = _labelled(np.ascontiguousarray(given if in_place else given != 0), current(), neighbours)
         found, count = labels.reshape(given.shape), int(largest[0])
     else:
         found, count = np.zeros(given.shape, np.int32), 0
