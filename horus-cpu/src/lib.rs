@@ -16,6 +16,7 @@
 /// The optimisation level of this build's kernels, in Cargo's terms: `0` to `3`, `s` or `z`.
 pub const OPT_LEVEL: &str = env!("BUILT_WITH_OPT_LEVEL");
 
+mod bits;
 mod bytes;
 mod chains;
 mod convert;

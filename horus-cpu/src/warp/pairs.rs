@@ -1,8 +1,8 @@
 //! Linear interpolation between pairs of neighbouring pixels, eight pairs at a time.
 //!
 //! Distant pairs are gathered, both pixels of a pair at once. The first pixels of eight pairs may be among sixteen, for
-//! example along a row that is enlarged, or reduced by about two. Then loads and shuffles of these read the first pixels,
-//! and those of sixteen others the second pixels, at the distance of a pixel's samples.
+//! example along a row that is enlarged, or reduced by about two. Then loads and shuffles read the first pixels, and
+//! again the second pixels, at the distance of a pixel's samples.
 
 use super::line::LinearCoordinate;
 use crate::simd::Isa;
@@ -28,13 +28,13 @@ pub(super) struct PairColumns<F> {
     windows: Vec<PairLoad>,
 }
 
-/// The first pixel of a load, and the positions in it of a group's first pixels: of pixels of two bytes the positions of
-/// bytes, of others those of pixels, twice. `None` for a group that does not fit one load.
+/// The first pixel of a load, and the positions in it of a group's first pixels: positions of bytes if a pixel has two
+/// bytes, otherwise of pixels, and the eight positions occur twice. `None` for a group that does not fit one load.
 type PairLoad = Option<(u32, [u8; WINDOW])>;
 
 impl<F: Float> PairColumns<F> {
     /// The pairs of `n` elements of a row of `width`, from sample `first` of the first position on, with pixels of
-    /// `samples`; with loads of groups of pixels of so many bytes if these are [used](window_pixel).
+    /// `samples`. Loads of groups are for pixels of [`window_pixel`] bytes.
     #[inline(always)]
     pub(super) fn new(
         axis: &LinearCoordinate,
@@ -111,9 +111,11 @@ pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &PairColumns<F>, ro
     #[cfg(target_arch = "x86_64")]
     if columns.n >= LANES && x86::reads::<P>(row.len()) {
         debug_assert!(columns.firsts().iter().all(|&x| x >= 0 && (x as usize) + columns.samples < row.len()));
+        let inside = |(base, _): &(u32, _)| *base as usize + columns.samples + WINDOW <= row.len();
+        debug_assert!(columns.windows.iter().flatten().all(inside));
         assert!(out.len() == columns.n);
-        // SAFETY: the instruction set is detected, pairs are in the row, windows were made for rows of its width, and
-        // there are fractions and results for whole groups.
+        // SAFETY: the instruction set is detected, pairs are in the row, windows were made for rows of its width and
+        // pixels of its type, and there are fractions and results for whole groups.
         unsafe {
             match (P::DTYPE, isa) {
                 _ if columns.windows.is_empty() => x86::gathered(row, columns, out),

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, out, type_of, view};
-use crate::masks::bits;
+use crate::bits::{BITS, bits_of};
 use crate::parallel;
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
@@ -44,8 +44,8 @@ impl PixelRuns {
         let mut found = PixelRuns { runs: Vec::new(), rows: vec![0], parents: Vec::new() };
         for row in pixels.chunks_exact(width) {
             let mut open = None;
-            for (k, part) in row.chunks(64).enumerate() {
-                let (x, set) = (64 * k as u32, bits(part));
+            for (k, part) in row.chunks(BITS).enumerate() {
+                let (x, set) = ((BITS * k) as u32, bits_of(part));
                 if single {
                     for_each_bit(set, |i| found.runs.push(PixelRun { start: x + i, end: x + i + 1 }));
                     continue;

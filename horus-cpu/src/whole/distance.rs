@@ -397,7 +397,7 @@ const OUTWARDS: usize = 32;
 
 for_least_isa! {
     /// Finds the measures of a line of offsets by searching outwards from each pixel. Returns `false` if background is
-    /// too far away, or pixels are not of size 1.
+    /// too far away, pixels are not of size 1, or the line is shorter than [`LANES`].
     fn search_outwards[][](offsets: &[i32], how: NearestPixel, line: &mut DistanceLine) -> bool as search_outwards_body
 }
 
@@ -412,7 +412,7 @@ fn search_outwards_body(offsets: &[i32], how: NearestPixel, line: &mut DistanceL
     let DistanceLine { measures, squares, .. } = line;
     let layout = how.read();
     for (square, offset) in squares[OUTWARDS..].iter_mut().zip(offsets) {
-        // Offsets that are too far are so in this range, too.
+        // Squares fit, and what is cut is too far for this search.
         let [level, row] = layout.split(*offset).map(|by| by.clamp(-1 << 14, 1 << 14));
         *square = if *offset == NONE { FAR } else { level * level + row * row };
     }
@@ -605,13 +605,21 @@ mod tests {
         let metric = Metric::Euclidean(Spacing::UNIT);
         let how =
             NearestPixel { along: Axis::Columns, offsets: JoinedOffsets::ROWS, metric, found: NearestResult::Distance };
-        for width in [15, 16, 17, 63, 100] {
+        for (width, offsets) in [15, 16, 17, 63, 100]
+            .into_iter()
+            .flat_map(|w| [(w, JoinedOffsets::ROWS), (w, JoinedOffsets { row_bits: 8 })])
+        {
+            let how = NearestPixel { offsets, ..how };
             let (mut outwards, mut envelope) = (DistanceLine::of(width), DistanceLine::of(width));
-            for far in 0..40 {
+            for far in (0..40).chain([100]) {
                 for at in 0..width {
                     // Little else is as near as the pixel at this position.
-                    let other = |x: usize| if x % 7 == 3 { NONE } else { 33 + (x * 5 % 11) as i32 };
-                    let offset = |x| if x == at { far } else { other(x) };
+                    let other = |x: usize| match x % 7 {
+                        3 => NONE,
+                        5 => [1 << 14, -1 << 20, i32::MAX][at % 3],
+                        _ => how.offsets.join([0, 33 + (x * 5 % 11) as i32]),
+                    };
+                    let offset = |x| if x == at { how.offsets.join([far / 2 % 5, -far]) } else { other(x) };
                     let offsets: Vec<i32> = (0..width).map(offset).collect();
                     search(&offsets, how, 0..width, &mut envelope);
                     let furthest = envelope.measures.iter().fold(0.0, |most: f64, v| most.max(*v));

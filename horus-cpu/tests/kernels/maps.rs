@@ -109,12 +109,16 @@ fn checked(k: &MapKernel, inputs: &[KernelImage], dtype: DType, what: &str) {
     checked_as(k, inputs, (inputs[0].geometry.shape, dtype), what);
 }
 
-fn checked_as(k: &MapKernel, inputs: &[KernelImage], (shape, dtype): (Shape, DType), what: &str) {
+fn checked_as(k: &MapKernel, inputs: &[KernelImage], made: (Shape, DType), what: &str) {
+    launches(&Kernel::Map(k.clone()), k, inputs, made, what);
+}
+
+/// Checks a kernel, which is `k` or iterations of it.
+fn launches(kernel: &Kernel, k: &MapKernel, inputs: &[KernelImage], (shape, dtype): (Shape, DType), what: &str) {
     let whole = Window::whole(shape.height);
-    let kernel = Kernel::Map(k.clone());
     let mut want = HostImage::zeroed(Geometry { shape, dtype, window: whole });
     let held: Vec<HostImage> = inputs.iter().map(KernelImage::to_host_image).collect();
-    evaluate(&kernel, &held, &mut want, whole);
+    evaluate(kernel, &held, &mut want, whole);
     let want = KernelImage { memory: Memory::Host(HostBuffer::from_slice(&want.bytes)), geometry: want.geometry };
     let compare = |got: &KernelImage, how: &str| {
         let want = want.part(got.geometry.window).to_host_image();
@@ -125,7 +129,7 @@ fn checked_as(k: &MapKernel, inputs: &[KernelImage], (shape, dtype): (Shape, DTy
     for isa in Isa::available() {
         for threads in [1, 3] {
             let d = CpuDevice::new(Some(threads)).unwrap().with_isa(isa);
-            compare(&run(&d, &kernel, inputs, shape, dtype, whole), &format!("{isa:?}, {threads} threads"));
+            compare(&run(&d, kernel, inputs, shape, dtype, whole), &format!("{isa:?}, {threads} threads"));
             if threads > 1 {
                 continue;
             }
@@ -137,12 +141,12 @@ fn checked_as(k: &MapKernel, inputs: &[KernelImage], (shape, dtype): (Shape, DTy
                 if rows.is_empty() {
                     continue;
                 }
-                compare(&run(&d, &kernel, &parts, shape, dtype, rows), &format!("{isa:?}, rows {rows}"));
+                compare(&run(&d, kernel, &parts, shape, dtype, rows), &format!("{isa:?}, rows {rows}"));
                 let wraps = |l: &Leaf| l.reach(&k.stages).is_some_and(|(_, w)| w);
                 if k.leaves.iter().all(wraps) {
                     let virtual_rows = |p: &KernelImage| p.part(rows.grown(100, 100));
                     let parts: Vec<KernelImage> = inputs.iter().map(virtual_rows).collect();
-                    compare(&run(&d, &kernel, &parts, shape, dtype, rows), &format!("{isa:?}, virtual rows of {rows}"));
+                    compare(&run(&d, kernel, &parts, shape, dtype, rows), &format!("{isa:?}, virtual rows of {rows}"));
                 }
             }
         }

@@ -1,18 +1,19 @@
 //! Filters of order, mirror images and samples, each alone, against the oracle of images.
 
-use super::{KernelImage, check, run};
+use super::{KernelImage, check, launches, run};
 use horus_base::dispatch;
-use horus_base::dtype::DType;
+use horus_base::dtype::{DType, Scalar};
 use horus_base::shape::{Border, Shape, Window};
 use horus_cpu::device::CpuDevice;
 use horus_cpu::simd::Isa;
 use horus_host::buffer::HostBuffer;
-use horus_plan::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Val};
+use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Val};
 use horus_plan::ops::edge::{InsidePixels, WarpEdge};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::{
     Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, TapLevels, Truncated,
 };
+use horus_plan::ops::pixel::PixelOp;
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, with_nan};
 use horus_testing::reference::{ReferenceImage, convert, geometric, interleaved, neighbourhood};
@@ -234,6 +235,32 @@ fn extremes_of_windows_of_any_form_follow_the_definition() {
             let want = neighbourhood::order(&image, &g.clone().into(), border);
             let what = format!("{g:?} {border}");
             follows(LeafOp::OrderFilter(0, g.into(), border), &picture(&image), &want, &what);
+        }
+    }
+}
+
+/// Extremes that are compared with 0, of images with few pixels that decide; and three iterations of small ones.
+#[test]
+fn comparisons_of_extremes_with_zero_follow_the_definition() {
+    let shapes = [Shape::new(23, 70, 1), Shape::new(7, 150, 1), Shape::new(40, 128, 1), Shape::volume(3, 9, 70, 2)];
+    let flat = flat();
+    for [i, least, border] in covering([flat.len(), 2, borders().len()]) {
+        let (offsets, border, shape) = (&flat[i], borders()[border], shapes[i % shapes.len()]);
+        let decides =
+            noise::<u32>(shape.len(), i as u64, false).into_iter().map(|v| v % (2 * offsets.len() as u32) == 0);
+        let pixels: Vec<u8> = decides.map(|decides| if decides == (least == 0) { 0 } else { 77 }).collect();
+        let image = KernelImage::new(shape, DType::U8, HostBuffer::from_slice(&pixels));
+        let window = Filter::sparse(offsets.clone(), vec![0.0; offsets.len()]);
+        let g = Generalized { window, combine: Combine::Pixel, reduce: [Reduce::Min, Reduce::Max][least] };
+        let (reach, what) = (g.window.reach(), format!("{g:?} {border}"));
+        let args = vec![Val::Leaf(0), Val::Const(Scalar::U8(0))];
+        let code = vec![Instr { op: InstrOp::Pixel(PixelOp::Ne), operand: DType::U8, result: DType::U8, args }];
+        let extreme = alone(LeafOp::OrderFilter(0, g.into(), border), DType::U8);
+        let kernel = MapKernel { code, result: Some(Val::Instr(0)), ..extreme };
+        check(&kernel, std::slice::from_ref(&image), DType::U8, &what);
+        let repeat = Repeat { body: kernel.clone(), state: 0, iterations: 3 };
+        if repeat.fault().is_none() && reach.up + reach.down > 0 {
+            launches(&Kernel::Repeat(repeat), &kernel, &[image], (shape, DType::U8), &format!("thrice {what}"));
         }
     }
 }
