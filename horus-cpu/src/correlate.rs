@@ -89,6 +89,7 @@ impl TileFilterBank<'_, i32> {
     /// As for [`TileFilterBank::run`]; the machine has the instructions.
     pub(crate) unsafe fn run_bytes(&self, dot: Dot) {
         // SAFETY: promised by the caller.
+        #[allow(unused_unsafe)]
         unsafe {
             match dot {
                 #[cfg(target_arch = "x86_64")]

@@ -303,7 +303,9 @@ macro_rules! with_vectors {
             #[cfg(target_arch = "x86_64")]
             ($crate::simd::Isa::Avx2, $(DType::$name)|+) => $call!(avx2, $middle, $t),
             #[cfg(not(target_arch = "x86_64"))]
-            ($crate::simd::Isa::Portable, $(DType::$name)|+) => $call!(portable, Lanes<$t, { 16 / size_of::<$t>() }>, $t),
+            ($crate::simd::Isa::Portable, $(DType::$name)|+) => {
+                $call!(portable, $crate::order::vector::LaneArray<$t, { 16 / size_of::<$t>() }>, $t)
+            }
         )*}
     };
 }
