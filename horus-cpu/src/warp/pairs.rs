@@ -28,8 +28,8 @@ pub(super) struct PairColumns<F> {
     windows: Vec<PairLoad>,
 }
 
-/// The first pixel of a load, and the positions in it of a group's first pixels: positions of bytes if a pixel has two
-/// bytes, otherwise of pixels, and the eight positions occur twice. `None` for a group that does not fit one load.
+/// The first pixel of a load, and the positions in it of a group's first pixels: of bytes if a pixel has two bytes,
+/// otherwise of pixels. The eight positions of pixels are stored twice. `None` for a group that does not fit one load.
 type PairLoad = Option<(u32, [u8; WINDOW])>;
 
 impl<F: Float> PairColumns<F> {

@@ -40,7 +40,8 @@ fn rows<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mu
     };
     // A row of the image, and the place of the output row that has all of its pixels.
     let mut known: Option<(isize, usize)> = None;
-    let mut line = Vec::new();
+    // The row of the image whose pixels are in the line.
+    let (mut line, mut sampled) = (Vec::new(), None);
     for (k, y) in (tile.rows.start..tile.rows.end).enumerate() {
         let at = k * tile.stride;
         let (start, out) = sampled_part(rule, y, &cols, samples, &mut tile.out[at..at + cols.len()]);
@@ -51,8 +52,11 @@ fn rows<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mu
         match row.filter(|_| seen) {
             None => out.fill(constant),
             Some(row) if out.len() < cols.len() => {
-                line.resize(cols.len(), T::ZERO);
-                sample(plane.row(row), &mut line);
+                if sampled != Some(row) {
+                    line.resize(cols.len(), T::ZERO);
+                    sample(plane.row(row), &mut line);
+                    sampled = Some(row);
+                }
                 out.copy_from_slice(&line[start..start + out.len()]);
             }
             Some(row) => {

@@ -368,4 +368,20 @@ fn parts_equal_the_whole() {
             }
         }
     }
+    // Rows of several tiles, whose first columns are within a pixel.
+    let shape = Shape::new(5, 5000, 1);
+    let (matrix, map) = maps(shape).swap_remove(6);
+    assert_eq!((map.xy, map.yx), (0, 0), "a change of scale");
+    for dtype in [DType::U8, DType::U16, DType::F32] {
+        for how in [Interpolation::Nearest, Interpolation::Bilinear] {
+            for edge in [
+                Border::Constant(3.0).into(),
+                Border::Wrap.into(),
+                WarpEdge::Inside(InsidePixels::of(matrix, shape, 5.0)),
+            ] {
+                let k = alone(LeafOp::Warp(0, map, how, edge), dtype);
+                check(&k, &given((5, 5000), dtype, false), dtype, &format!("wide {map:?} {how:?} {edge:?}"));
+            }
+        }
+    }
 }
