@@ -24,9 +24,11 @@ pub(super) fn bits_of<T: Pixel>(pixels: &[T]) -> u64 {
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        // The product gathers the highest bit of each byte in the highest byte.
-        let eight =
-            |eight: &[u8; 8]| (u64::from_le_bytes(*eight) >> 7 & 0x0101_0101_0101_0101) * 0x0102_0408_1020_4080 >> 56;
+        // The product gathers the lowest bit of each byte in the highest byte.
+        let eight = |eight: &[u8; 8]| {
+            let lowest = u64::from_le_bytes(*eight) & 0x0101_0101_0101_0101;
+            lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56
+        };
         set.as_chunks::<8>().0.iter().rev().fold(0, |all, part| all << 8 | eight(part))
     }
 }

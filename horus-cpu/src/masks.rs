@@ -18,12 +18,12 @@ use horus_plan::ir::kernel::{Instr, InstrOp, LeafOp, MapKernel, Val};
 use horus_plan::ops::neighbourhood::{Combine, Generalized, OrderFilter, Reduce};
 use horus_plan::ops::pixel::PixelOp;
 
-/// Bytes of the bits of a block, unless rows around it are many: they fit the second-level cache.
+/// Bytes of a block's bits that fit the second-level cache. A block is larger if a window or iterations reach many rows.
 const CACHED: usize = 256 << 10;
-/// The height of a block may exceed the cache until it is so many times that of the rows around it, which are computed
-/// twice.
+/// A block may be this many times as tall as the rows around it, which neighbouring blocks compute twice, even if its bits
+/// exceed the cache.
 const TALL: usize = 8;
-/// Maximum number of bytes of the bits of a block.
+/// Maximum number of bytes of a block's bits, on each thread.
 const MOST: usize = 8 << 20;
 /// Planes of bits of a block: before an iteration, along rows, and after it.
 const PLANES: usize = 3;
@@ -99,7 +99,7 @@ impl MaskFilter {
     }
 
     /// Applies the filter a number of times. Returns `false` if nothing was done: pixels have several samples, memory is
-    /// not the host's, or the window is too tall.
+    /// not the host's, or too many bits are read for a row.
     pub(super) fn launch(
         &self,
         inputs: &[LaunchInput<'_>],
@@ -114,11 +114,12 @@ impl MaskFilter {
         // Rows of neighbouring blocks that are computed by both.
         let around = iterations * (self.reach.0 + self.reach.1);
         let row = PLANES * (width.div_ceil(BITS) + 2) * size_of::<u64>();
-        let most = (CACHED / row).max(TALL * around).max(1);
-        let n = rows.len().div_ceil(threads.max(1).div_ceil(planes)).min(most);
-        if (n + around) * row > MOST {
+        let most = (CACHED / row).max(TALL * around).max(1).min((MOST / row).saturating_sub(around));
+        if most < around.max(1) {
             return false;
         }
+        // Threads that have no planes of their own divide them.
+        let n = if planes >= 4 * threads { rows.len() } else { rows.len().div_ceil(threads.max(1)) }.min(most);
         let first = geometry.row(0, rows.start);
         let mut blocks = Vec::new();
         for (c, plane) in output.chunks_mut(geometry.plane()).enumerate().take(planes) {

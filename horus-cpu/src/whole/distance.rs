@@ -412,7 +412,7 @@ fn search_outwards_body(offsets: &[i32], how: NearestPixel, line: &mut DistanceL
     let DistanceLine { measures, squares, .. } = line;
     let layout = how.read();
     for (square, offset) in squares[OUTWARDS..].iter_mut().zip(offsets) {
-        // Squares fit, and what is cut is too far for this search.
+        // The squares of clamped offsets fit `i32`, and are further than this search goes.
         let [level, row] = layout.split(*offset).map(|by| by.clamp(-1 << 14, 1 << 14));
         *square = if *offset == NONE { FAR } else { level * level + row * row };
     }

@@ -33,7 +33,8 @@ class _Element:
         self.mode, self.cval, self.origin, self.axes = mode, number(cval), origin, axes
 
     def orders(self, ndim: int) -> bool:
-        """Returns true if no opening is above the input, and none of it above a closing: around each pixel a box, beyond the edges pixels."""
+        """Returns true if an erosion or an opening is nowhere above the input, and a dilation or a closing nowhere below it: the element is a
+        box centred on its pixel, and the border mode repeats pixels."""
         if self.footprint is not None or self.structure is not None:
             return False
         count = len(axes_of(self.axes, ndim))
@@ -115,7 +116,7 @@ def _combined(kind: str, a: Value, b: Value, dtype: DType) -> Value:
     return combined(kind, a, b, dtype)
 
 
-def _above(e: _Element, a: Value, b: Value, dtype: DType) -> Value:
+def _ordered_difference(e: _Element, a: Value, b: Value, dtype: DType) -> Value:
     """The difference of two results of an element, of which one is above the other if it orders them."""
     if e.orders(a.ndim) and a.dtype == b.dtype == dtype and a.core.dtype in ("u8", "u16", "u32"):
         # Saturated, which is the same where nothing is below 0.
@@ -127,7 +128,7 @@ def _without(e: _Element, a: Value, b: Value, dtype: DType) -> Value:
     """The difference; of masks, where they differ."""
     if a.dtype.kind == b.dtype.kind == "b":
         return a.like(_horus.logic("xor", a.core, b.core))
-    return _above(e, a, b, dtype)
+    return _ordered_difference(e, a, b, dtype)
 
 
 def _opening(e: _Element, value: Value, dtype: DType) -> Value:
@@ -139,7 +140,7 @@ def _closing(e: _Element, value: Value, dtype: DType) -> Value:
 
 
 def _gradient(e: _Element, value: Value, dtype: DType) -> Value:
-    return _above(e, e.dilate(value, value.dtype), e.erode(value, dtype), dtype)
+    return _ordered_difference(e, e.dilate(value, value.dtype), e.erode(value, dtype), dtype)
 
 
 def _laplace(e: _Element, value: Value, dtype: DType) -> Value:

@@ -30,7 +30,7 @@ class _Known(NamedTuple):
     """A program that was recorded, and how its results are handed back."""
 
     session: _horus.Session
-    """Not Python's session, which keeps functions like this one."""
+    """Of the core: Python's session may refer to this function, and a cycle would keep it alive."""
     program: _horus.Program | OnGpu | None
     """None of a function that looks at values, and is called each time."""
     single: bool
