@@ -118,7 +118,7 @@ impl MaskFilter {
         if most < around.max(1) {
             return false;
         }
-        // Threads that have no planes of their own divide them.
+        // Planes are divided unless there are several for each thread.
         let n = if planes >= 4 * threads { rows.len() } else { rows.len().div_ceil(threads.max(1)) }.min(most);
         let first = geometry.row(0, rows.start);
         let mut blocks = Vec::new();

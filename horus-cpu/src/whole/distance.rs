@@ -392,7 +392,7 @@ fn search_body(offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &m
 
 /// Pixels of a line that search outwards together.
 const LANES: usize = 16;
-/// Maximum number of pixels by which a search goes outwards. An envelope takes as long as about this many steps.
+/// Maximum number of pixels by which a search goes outwards: an estimate of where an envelope takes less time.
 const OUTWARDS: usize = 32;
 
 for_least_isa! {
