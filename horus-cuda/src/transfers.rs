@@ -24,7 +24,7 @@ use horus_core::host::workers::Workers;
 use self::on_demand::DownloadTarget;
 use crate::driver::{CudaEvent, CudaStream, check};
 use crate::memory::{Core, CudaMemory};
-use crate::pinned::{KEPT, MOST, Pinned, PinnedBlock, PinnedBlocks, PinnedLimits};
+use crate::pinned::{KEPT, MOST, Pinned, PinnedBlock, PinnedBlocks, PinnedLimits, PinnedPlace, PinnedPlaces};
 use crate::staging::{CHUNK, DownloadBuffers, FEWEST, HostBytes, SMALL, UploadBuffers};
 
 /// Most bytes that the driver's own copy reads into memory that is not page-locked: numbers.
@@ -48,6 +48,8 @@ pub(crate) struct GpuTransfers {
     /// Pinned buffers that copies to the device read, each with an event that passes when the copies are done.
     given: Mutex<Vec<(CudaEvent, HostBuffer)>>,
     source: HostBytes,
+    /// Places for small results.
+    places: Arc<PinnedPlaces>,
     /// Blocks requested by the program.
     program: Arc<PinnedBlocks<Pinned>>,
     pub(crate) workers: Workers,
@@ -65,8 +67,10 @@ fn stream(cell: &OnceLock<CudaStream>) -> Result<&CudaStream, DeviceError> {
 
 /// The address of a pinned buffer.
 pub(crate) fn pinned(buffer: &HostBuffer) -> Option<*mut c_void> {
-    let loan = buffer.adopted()?.as_any().downcast_ref::<PinnedBlock<Pinned>>()?;
-    Some(loan.address()).filter(|_| !buffer.is_empty())
+    let memory = buffer.adopted()?.as_any();
+    let block = memory.downcast_ref::<PinnedBlock<Pinned>>().map(PinnedBlock::address);
+    let address = block.or_else(|| memory.downcast_ref::<PinnedPlace>().map(PinnedPlace::address));
+    address.filter(|_| !buffer.is_empty())
 }
 
 impl GpuTransfers {
@@ -80,6 +84,7 @@ impl GpuTransfers {
             idle: Mutex::default(),
             given: Mutex::default(),
             source,
+            places: Arc::default(),
             program: PinnedBlocks::new(PinnedLimits::of_program(KEPT)),
             workers,
             core: Arc::clone(core),
@@ -126,6 +131,11 @@ impl GpuTransfers {
             Some(loan) if bytes > 0 => pool.try_adopt(Box::new(loan), bytes),
             _ => pool.try_allocate(bytes),
         }
+    }
+
+    /// Pinned memory for a small result, if there is any.
+    pub(crate) fn place(&self, bytes: usize) -> Option<PinnedPlace> {
+        self.places.take(bytes, &self.source)
     }
 
     /// Pinned memory for passing pixels, if it is worth its cost.
@@ -265,6 +275,12 @@ impl GpuTransfers {
         when: DownloadStart,
     ) -> Result<Box<dyn PendingDownload>, DeviceError> {
         let (core, bytes) = (&self.core, range.len());
+        if let Some(host) = source.host_buffer().filter(|host| range == (0..host.len()) && bytes <= SMALL) {
+            let done = CudaEvent::new(false)?;
+            done.record(&core.stream)?;
+            let (host, transfers) = (Some(host.clone()), Arc::clone(self));
+            return Ok(Box::new(PinnedDownload { host, done: Arc::new(done), transfers }));
+        }
         let from = source.address() + range.start as u64;
         if when == DownloadStart::WithTarget {
             let (host, piece) = (DownloadTarget::Pool(Arc::clone(pool)), on_demand::ReadyBytes::now(self, 0..bytes)?);
@@ -309,7 +325,7 @@ impl GpuTransfers {
     }
 }
 
-/// A copy under way into pinned memory.
+/// A copy under way into pinned memory, or a launch that writes there.
 #[derive(Debug)]
 struct PinnedDownload {
     /// The target; taken when the bytes have arrived.

@@ -147,15 +147,10 @@ impl PlanExecution<'_> {
         let Some(device) = self.cx.device.batching().filter(|_| !self.cx.trace.tells_steps()) else { return Ok(None) };
         let (start, plan) = (Instant::now(), self.plan);
         self.wait_for(&plan.steps[i].waits)?;
+        let outputs = self.cx.batches.made[at].outputs.iter().map(|(n, geometry, _)| (*n, geometry.bytes()));
+        let outputs: Vec<_> = outputs.collect();
+        let mut rooms: Vec<_> = outputs.into_iter().map(|(n, bytes)| self.output_memory(n, bytes)).collect();
         let PreparedBatch { batch, steps, inputs, outputs } = &mut self.cx.batches.made[at];
-        let mut rooms = Vec::with_capacity(outputs.len());
-        for (n, geometry, _) in &*outputs {
-            let room = match self.mapped.room_of(*n) {
-                Some(room) => Ok(room),
-                None => self.images.with_memory(|| device.allocate(geometry.bytes())),
-            };
-            rooms.push(room);
-        }
         let given = inputs.iter().map(|(n, geometry)| {
             let image = self.images.find(*n).filter(|image| image.geometry == *geometry)?;
             image.device.as_ref()

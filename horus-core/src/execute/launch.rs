@@ -2,7 +2,7 @@
 
 use super::{PlanExecution, RankImage, missing};
 use crate::device::{Geometry, Launch, LaunchInput, Memory};
-use crate::error::{Error, Result};
+use crate::error::{DeviceError, Error, Result};
 use crate::ir::graph::{Node, NodeId};
 use crate::ir::kernel::Kernel;
 use crate::plan::LaunchedNodes;
@@ -33,10 +33,10 @@ impl PlanExecution<'_> {
         for &n in launched.nodes {
             outputs.push(match part {
                 part if !part.begins() => self.images.take(n).and_then(|i| i.device).ok_or_else(|| missing(n))?,
-                _ => match self.mapped.room_of(n) {
-                    Some(room) => room,
-                    None => self.allocate(|| launch_of(plan.graph.node(n)), geometry(n).bytes())?,
-                },
+                _ => {
+                    let memory = self.output_memory(n, geometry(n).bytes());
+                    memory.map_err(self.failed(|| launch_of(plan.graph.node(n))))?
+                }
             });
         }
         match part {
@@ -61,6 +61,17 @@ impl PlanExecution<'_> {
             self.images.put(n, RankImage { geometry: geometry(n), state, host: None, device: Some(output) });
         }
         Ok(())
+    }
+
+    /// Memory for the launch that begins to compute `n`.
+    pub(super) fn output_memory(&mut self, n: NodeId, bytes: usize) -> Result<Memory, DeviceError> {
+        if let Some(room) = self.mapped.room_of(n) {
+            return Ok(room);
+        }
+        let (device, pool) = (self.cx.device, self.cx.pool);
+        let for_host =
+            self.plan.is_written_to_host(n).then(|| device.staging().allocate_for_host(bytes, pool)).flatten();
+        for_host.map_or_else(|| self.images.with_memory(|| device.allocate(bytes)), Ok)
     }
 
     /// Launches a kernel for `rows`, if there are any.

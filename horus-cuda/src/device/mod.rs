@@ -227,7 +227,13 @@ impl Device for CudaDevice {
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         part(at, target.len(), source.len())?;
-        self.transfers.read(self.own(source)?.address() + at as u64, target)
+        let source = self.own(source)?;
+        if let Some(host) = source.host_buffer() {
+            self.core.stream.synchronize()?;
+            target.copy_from_slice(&host.bytes()[at..at + target.len()]);
+            return Ok(());
+        }
+        self.transfers.read(source.address() + at as u64, target)
     }
 
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[StridedCopy]) -> Result<(), DeviceError> {

@@ -56,6 +56,11 @@ impl Staging for CudaDevice {
         }
     }
 
+    fn allocate_for_host(&self, bytes: usize, pool: &Arc<Pool>) -> Option<Memory> {
+        let place = self.transfers.place(bytes)?;
+        self.map(pool.try_adopt(Box::new(place), bytes).ok()?).ok()
+    }
+
     fn unmap(&self, mut memory: Memory) -> Result<HostBuffer, DeviceError> {
         // Even after an error the memory holds the buffer until the stream is idle.
         self.synchronize()?;

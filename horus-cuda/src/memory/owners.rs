@@ -84,6 +84,11 @@ impl CudaMemory {
         CudaMemory { block: Arc::new(block), bytes }
     }
 
+    /// The host buffer, if this is mapped host memory. Launches may still write to it.
+    pub(crate) fn host_buffer(&self) -> Option<&HostBuffer> {
+        self.block.mapped.as_ref()
+    }
+
     /// The host buffer, if this is mapped host memory that nothing uses any more.
     pub(crate) fn take_host_buffer(&mut self) -> Option<HostBuffer> {
         let Some(block) = Arc::get_mut(&mut self.block) else { return self.block.mapped.clone() };

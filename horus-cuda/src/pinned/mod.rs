@@ -1,6 +1,7 @@
 //! Host memory that the GPU accesses directly, and the blocks of it that a device caches.
 
 mod blocks;
+mod places;
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -17,6 +18,7 @@ use crate::driver::{check, during};
 use crate::memory::Core;
 
 pub(crate) use blocks::{PinnedBlock, PinnedBlocks, PinnedLimits};
+pub(crate) use places::{PinnedPlace, PinnedPlaces};
 
 /// Blocks are multiples of this many bytes, a multiple of every system's page size.
 const SMALLEST: usize = 64 << 10;

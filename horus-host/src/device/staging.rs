@@ -61,6 +61,12 @@ pub trait Staging: Device {
         Err(DeviceError::Argument("memory that is not the host's cannot be given back to it".into()))
     }
 
+    /// Allocates memory with unspecified contents for a small result that the host reads next: launches write it in host
+    /// memory, at most once, and its download copies nothing. `None` if the device has no such memory.
+    fn allocate_for_host(&self, _bytes: usize, _pool: &Arc<Pool>) -> Option<Memory> {
+        None
+    }
+
     /// Copies the program's pixels, the concatenated parts, to new device memory. Returns when the parts may be
     /// changed; `None` if the pixels should stay in host memory until a plan uses them. May be called on any thread.
     ///

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use super::activity::BusyTimes;
 use super::follow::Follower;
 use super::launches::PlannedLaunches;
-use super::setting::{Mode, ResultDelivery, Setting};
+use super::setting::{Mode, ResultDelivery, Setting, Transfer};
 use super::state::{ImageState, Placement};
 use super::step::{Action, PlanStep};
-use crate::ir::graph::{Graph, NodeId};
-use crate::ir::kernel::Kernel;
+use crate::ir::graph::{Graph, Node, NodeId};
+use crate::ir::kernel::{Distribution, Kernel};
+use crate::ops::Whole;
 use horus_base::shape::Window;
 
 /// Number of transfers and launches by kind.
@@ -71,6 +72,10 @@ pub(super) fn handed_over(setting: &Setting, state: Option<ImageState>, height: 
 /// times as long when joined kernels were split.
 const TORN: f64 = 1.02;
 
+/// Most bytes of a result that launches write in host memory: a guess. On an H200, a number arrives 8 µs after the begin
+/// of a launch that writes it there, and 17 µs after one whose result is copied.
+const SMALL: usize = 4 << 10;
+
 /// A finished plan: ordered steps, identical on every rank.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -101,6 +106,20 @@ impl Plan {
     /// else all rows on the first rank.
     pub fn hands_over(&self, n: NodeId, rank: usize) -> Window {
         handed_over(&self.setting, self.states[n.0], self.graph.node(n).shape.height, rank)
+    }
+
+    /// Returns `true` if the launch that computes a result should write it in host memory: a copy of a few bytes takes
+    /// longer than a launch. No launch of the plan reads it, and each of its values is written once.
+    pub fn is_written_to_host(&self, n: NodeId) -> bool {
+        let Node { op, shape, dtype, .. } = self.graph.node(n);
+        let written_once = op.distribution() == Distribution::Rows || matches!(op, Kernel::Whole(Whole::Fold(_)));
+        let bytes = shape.len() * dtype.size();
+        let is_small = (1..=SMALL).contains(&bytes) && written_once && op.source_value().is_none();
+        let copies =
+            self.setting.unified || self.setting.partition.ranks() > 1 || self.setting.transfer != Transfer::Auto;
+        let wanted =
+            || self.graph.roots.iter().zip(&self.wants).any(|(root, want)| *root == n && *want != ResultDelivery::Keep);
+        is_small && !copies && wanted() && !self.graph.nodes.iter().any(|node| node.inputs.contains(&n))
     }
 
     /// The plan without one step and without the waits for that step. Tests use it to show that every step is

@@ -8,12 +8,13 @@ use super::predict::predict;
 use super::setting::{Mappable, Mode, ResultDelivery, Setting, Transfer};
 use super::state::{Halo, Hosts, ImageState, Placement, Residency};
 use super::step::{Action, LaunchPart};
-use super::{check, demand, lifetimes, overlap};
+use super::{Plan, check, demand, lifetimes, overlap};
 use crate::ir::graph::{Graph, Node, NodeId, ValueId};
 use crate::ir::kernel::{FilterSource, Kernel, Leaf, LeafOp, MapKernel, Val};
 use crate::machine::{Link, Links, Machine, MachineProfile};
 use crate::ops::geometric::Flip;
 use crate::ops::neighbourhood::Filter;
+use crate::ops::{Fold, RowReduce};
 use horus_base::dtype::DType;
 use horus_base::error::Error;
 use horus_base::shape::{Border, Shape};
@@ -273,4 +274,47 @@ fn results_that_somebody_waits_for_leave_when_everything_else_is_issued() {
     };
     let ((at_once, _), (later, issued)) = (first_leaves(false), first_leaves(true));
     assert!(at_once < later && later >= issued, "{at_once} {later} {issued}");
+}
+
+#[test]
+fn small_results_that_nothing_else_reads_are_written_to_the_host() {
+    let sum = |shape: Shape| {
+        let mut g = Graph::default();
+        let site = std::panic::Location::caller().into();
+        let mut push = |op: Kernel, inputs: &[NodeId], shape: Shape, dtype| {
+            g.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site })
+        };
+        let image = push(Kernel::Source(ValueId(0)), &[], shape, DType::F32);
+        let rows = push(RowReduce::Sum.into(), &[image], Shape::new(shape.height, 1, 1), DType::F64);
+        let total = push(Fold::Sum.into(), &[rows], Shape::new(1, 1, 1), DType::F64);
+        g.roots.extend([total, rows]);
+        (g, rows, total)
+    };
+    let plan = |g: &Graph<Kernel>, wants: [ResultDelivery; 2], setting: &Setting| {
+        let state = ImageState { residency: Residency::Device, placement: Placement::Replicated };
+        super::plan(g.clone(), &wants, setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
+    };
+    use ResultDelivery::{Keep, Requester};
+    let alone = Setting::of(Partition::equal(1), false);
+    let (g, rows, total) = sum(Shape::new(100, 8, 1));
+    let written = |plan: &Plan| [rows, total, NodeId(0)].map(|n| plan.is_written_to_host(n));
+    assert_eq!(written(&plan(&g, [Requester, Keep], &alone)), [false, true, false]);
+    assert_eq!(written(&plan(&g, [Keep, Requester], &alone)), [false; 3], "a launch reads the rows");
+    let copies = Setting { transfer: Transfer::Explicit, ..alone.clone() };
+    assert_eq!(written(&plan(&g, [Requester, Keep], &copies)), [false; 3], "copies are asked for");
+    let host = Setting::of(Partition::equal(1), true);
+    assert_eq!(written(&plan(&g, [Requester, Keep], &host)), [false; 3], "the device is the host");
+    let mut large = g.clone();
+    large.nodes.pop();
+    large.roots = vec![rows];
+    large.nodes[rows.0].shape = Shape::new(1 << 20, 1, 1);
+    let large = super::plan(
+        large,
+        &[Requester],
+        &alone,
+        |_| ImageState { residency: Residency::Device, placement: Placement::Replicated },
+        |_| true,
+        &mut |_, _| (),
+    );
+    assert!(!large.unwrap().is_written_to_host(rows), "a large result is copied faster");
 }
