@@ -10,7 +10,7 @@ use horus::types::LoopState;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::host::external::DeviceArray;
 use horus_core::plan::ResultDelivery;
-use horus_core::session::{FailedReplay, Handle, Pending, Replay, ReplayInputKind, StandIns};
+use horus_core::session::{DeviceInput, FailedReplay, Handle, Pending, Replay, ReplayInputKind, StandIns};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -129,11 +129,8 @@ impl PyProgram {
     fn run_on_gpu<'py>(&self, py: Python<'py>, array: &GpuArray) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(pixels) = array.extents().and_then(|shape| array.pixels(py, shape)) else { return Ok(None) };
         let found = detached(py, || {
-            let image = pixels.image(&self.session, false)?;
-            let mut inputs = Vec::new();
-            each!(&image, image => image.handles(&mut inputs));
             let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
-            self.session.repeat_and_read(&mut replay, &inputs)?.map(wait_for_buffers).transpose()
+            self.session.repeat_and_read(&mut replay, &[pixels.input()])?.map(wait_for_buffers).transpose()
         });
         let found = self.watch.finish_evaluation(found)?;
         self.only_result(py, found)
@@ -250,13 +247,17 @@ impl PyImageProgram {
         let given: Option<Vec<_>> = inputs.iter().map(|input| input.detach(py)).collect();
         let Some(given) = given else { return Ok(None) };
         let ran = detached(py, || {
-            let image = |input: &DetachedInput<'_>| match input {
-                DetachedInput::Array(pixels) => pixels.image(&self.session, false),
-                DetachedInput::Image(any) => Ok((*any).clone()),
-            };
-            let images = given.iter().map(image).collect::<Result<Vec<Any>>>()?;
-            let mut inputs = Vec::with_capacity(images.len());
-            images.iter().for_each(|any| each!(any, image => image.handles(&mut inputs)));
+            let mut inputs = Vec::with_capacity(given.len());
+            for input in &given {
+                match input {
+                    DetachedInput::Array(pixels) => inputs.push(pixels.input()),
+                    DetachedInput::Image(any) => {
+                        let mut handles = Vec::new();
+                        each!(any, image => image.handles(&mut handles));
+                        inputs.extend(handles.into_iter().map(DeviceInput::Image));
+                    }
+                }
+            }
             let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
             self.session.repeat_on(&mut replay, &inputs)
         });

@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// The single device, if other libraries can access its memory.
-    fn known_device(&self, call: Call) -> Result<&dyn Foreign> {
+    pub(crate) fn known_device(&self, call: Call) -> Result<&dyn Foreign> {
         let refused = |message: String| Err(Error::parameter(call, message));
         if self.ranks() > 1 {
             return refused(format!(

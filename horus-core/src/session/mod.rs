@@ -56,7 +56,7 @@ pub use devices::Chooser;
 pub(crate) use engine::loops::{LoopLimits, LoopResult, RecordedLoop};
 pub use engine::read::Pending;
 #[doc(hidden)]
-pub use engine::replay::{FailedReplay, Replay, ReplayInputKind};
+pub use engine::replay::{DeviceInput, FailedReplay, Replay, ReplayInputKind};
 pub(crate) use engine::stages::Delivery;
 pub use forecast::device::DeviceForecast;
 pub use forecast::memory::MemoryForecast;

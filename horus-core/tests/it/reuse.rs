@@ -9,7 +9,7 @@ use horus_core::error::Result;
 use horus_core::image::{Image, LoopState};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
-use horus_core::session::{Handle, Replay, Session, StandIns};
+use horus_core::session::{DeviceInput, Handle, Replay, Session, StandIns};
 use horus_core::shape::Border;
 use horus_testing::faulty::FaultyDevice;
 use horus_testing::simulated::SimulatedDevice;
@@ -194,6 +194,10 @@ fn both(a: &Image<f32>, b: &Image<f32>) -> [Image<f32>; 2] {
     [a.gauss_xy(1.0, 1.0, 0, 0) - b, a.max(b)]
 }
 
+fn given(image: &Image<f32>) -> DeviceInput<'_> {
+    DeviceInput::Image(handle(image))
+}
+
 /// Two images computed from two others, and the program for other inputs.
 fn repeatable(
     (a, b): (&Image<f32>, &Image<f32>),
@@ -220,7 +224,7 @@ fn a_program_is_replayed_on_images_of_the_device() {
         let before = s.stats();
         // Both orders, one after the other, with earlier results among the inputs.
         for (i, j) in [(1, 2), (2, 1), (0, 3), (3, 3), (1, 2)] {
-            let found = s.repeat_on(&mut replay, &[handle(&images[i]), handle(&images[j])]).unwrap();
+            let found = s.repeat_on(&mut replay, &[given(&images[i]), given(&images[j])]).unwrap();
             if i == j {
                 assert!(found.is_none(), "one image in two places is another program");
                 continue;
@@ -236,7 +240,7 @@ fn a_program_is_replayed_on_images_of_the_device() {
         if room == 3 << 10 {
             continue;
         }
-        let again = s.repeat_on(&mut replay, &[handle(&kept[0].2[0]), handle(&kept[1].2[1])]).unwrap();
+        let again = s.repeat_on(&mut replay, &[given(&kept[0].2[0]), given(&kept[1].2[1])]).unwrap();
         let again: Vec<Image<f32>> = again.expect("a result").into_iter().map(Image::from).collect();
         let bits = |image: &Image<f32>| image.to_vec().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
         for (found, want) in again.iter().zip(both(&kept[0].2[0], &kept[1].2[1])) {
@@ -255,7 +259,7 @@ fn a_program_is_recorded_again_for_images_that_are_elsewhere() {
     let s = Session::on(Box::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20))).build().unwrap();
     let (a, b) = (computed(&s, 1.0), computed(&s, 2.0));
     let mut replay = repeatable((&a, &b), both).expect("a program");
-    let mut refused = |image: &Image<f32>| s.repeat_on(&mut replay, &[handle(&a), handle(image)]).unwrap().is_none();
+    let mut refused = |image: &Image<f32>| s.repeat_on(&mut replay, &[given(&a), given(image)]).unwrap().is_none();
     assert!(refused(&ramp(&s, 9, 7)), "on the host");
     assert!(refused(&(&a + 1.0)), "not computed");
     let other = ramp(&s, 9, 8) * 2.0;

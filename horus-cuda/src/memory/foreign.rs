@@ -29,7 +29,6 @@ impl Core {
     /// vectors of kernels is copied.
     pub(crate) fn adopt(self: &Arc<Core>, array: &DeviceArray, copied: bool) -> Result<CudaMemory, DeviceError> {
         self.context.bind()?;
-        self.release_finished();
         let mut device: std::ffi::c_int = -1;
         let attribute = sys::CUpointer_attribute_enum::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
         // SAFETY: a pointer to a live integer, which is what the attribute is.

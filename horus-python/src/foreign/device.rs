@@ -2,6 +2,7 @@
 
 use horus::prelude::{DType, Image as Typed, Result, Session as Open, Shape};
 use horus_core::host::external::DeviceArray;
+use horus_core::session::DeviceInput;
 use numpy::{PyArrayDescr, PyArrayDescrMethods, dtype as descr};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::intern;
@@ -139,6 +140,11 @@ pub(crate) struct GpuPixels {
 }
 
 impl GpuPixels {
+    /// The pixels as an input of a program, in place.
+    pub(crate) fn input(&self) -> DeviceInput<'_> {
+        DeviceInput::Array(self.shape, self.dtype, &self.memory)
+    }
+
     /// An image of the pixels, copied or in place.
     pub(crate) fn image(&self, session: &Open, copy: bool) -> Result<Any> {
         horus_core::dispatch!(self.dtype, T => {

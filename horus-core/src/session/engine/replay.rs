@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use crate::device::DownloadStart;
 use crate::dtype::DType;
-use crate::error::{Error, RecordedCall, Result};
+use crate::error::{Call, Error, RecordedCall, Result};
 use crate::execute::{Batches, Delivered, ExecutionOutcome, FailedExecution};
 use crate::host::buffer::HostBuffer;
+use crate::host::external::DeviceArray;
 use crate::ir::graph::{NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::plan::state::{ImageState, Placement};
@@ -19,7 +20,7 @@ use crate::session::engine::failure::EvaluationError;
 use crate::session::engine::read::Pending;
 use crate::session::images::image::StoredImage;
 use crate::session::{Handle, Session, SessionState, StandIns};
-use crate::shape::Shape;
+use crate::shape::{Shape, Window};
 
 /// An evaluated program and its plan, ready to run on other pixels in place of some images.
 #[doc(hidden)]
@@ -30,6 +31,8 @@ pub struct Replay {
     inputs: Vec<ReplayInput>,
     /// Node of each result, with its shape and type.
     results: Vec<(NodeId, Shape, DType)>,
+    /// Peak bytes of the plan's images on the device.
+    most_on_device: usize,
 }
 
 /// An image that is replaced in each run.
@@ -98,7 +101,8 @@ impl Replay {
         let known = known.filter(|inputs| inputs.iter().any(|input| input.read.is_some()));
         match known {
             Some(inputs) if all_handed && request.others.is_empty() => {
-                Some(Replay { request, plan, batches, inputs, results })
+                let most_on_device = plan.most_on_device();
+                Some(Replay { request, plan, batches, inputs, results, most_on_device })
             }
             _ => {
                 state.plans.put(request, CachedPlan { plan, batches, digest });
@@ -115,8 +119,7 @@ impl Replay {
         let looked_at = |v: &ValueId| matches!(whose, ReplayInputKind::Images) || !self.is_input(*v);
         let same = sources.into_iter().all(|((v, at, _), laid)| !looked_at(v) || there(v) == at.map(|at| (at, *laid)));
         let others = session.others(engine, state, &self.request.sources);
-        same && (others.is_empty()
-            || engine.has_room_beside(ResidentImage::bytes_of(&others), self.plan.most_on_device()))
+        same && (others.is_empty() || engine.has_room_beside(ResidentImage::bytes_of(&others), self.most_on_device))
     }
 
     fn is_input(&self, value: ValueId) -> bool {
@@ -165,6 +168,16 @@ impl Replay {
         state.images.freed.extend(others.into_values());
         results
     }
+}
+
+/// An input of a run on a device.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum DeviceInput<'a> {
+    /// An evaluated image of the session.
+    Image(&'a Handle),
+    /// Pixels of another library, read in place by this run alone.
+    Array(Shape, DType, &'a DeviceArray),
 }
 
 /// Kind of the inputs of a run.
@@ -270,13 +283,13 @@ impl Session {
         Ok(replay.filter(computes))
     }
 
-    /// Runs a program again on other images of the same shapes and types, one per input and in its place. Returns the
-    /// results, in place; `None` if the program must be recorded again.
+    /// Runs a program again on other images and arrays of the same shapes and types, one per input and in its place.
+    /// Returns the results, in place; `None` if the program must be recorded again.
     ///
     /// # Errors
     /// Errors of the evaluation. The images stay.
     #[doc(hidden)]
-    pub fn repeat_on(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Vec<Handle>>> {
+    pub fn repeat_on(&self, replay: &mut Replay, inputs: &[DeviceInput<'_>]) -> Result<Option<Vec<Handle>>> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         let Some((mut results, _)) = self.run_on(state, replay, inputs)? else { return Ok(None) };
@@ -298,7 +311,7 @@ impl Session {
     /// # Errors
     /// Errors of the evaluation. The images stay.
     #[doc(hidden)]
-    pub fn repeat_and_read(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Pending>> {
+    pub fn repeat_and_read(&self, replay: &mut Replay, inputs: &[DeviceInput<'_>]) -> Result<Option<Pending>> {
         let mut state = self.lock("evaluating")?;
         let Some((images, delivered)) = self.run_on(&mut state, replay, inputs)? else { return Ok(None) };
         state.images.freed.extend(images.into_values());
@@ -306,25 +319,64 @@ impl Session {
         Ok(Some(Pending { nodes, delivered, device: self.shared_device_name() }))
     }
 
-    /// Runs a program on other images. Returns the results that stay, and those on their way to the host.
+    /// Runs a program on other images and arrays. Returns the results that stay, and those on their way to the host.
     fn run_on(
         &self,
         state: &mut SessionState,
         replay: &mut Replay,
-        inputs: &[&Handle],
+        inputs: &[DeviceInput<'_>],
     ) -> Result<Option<ReplayResults>> {
         if let Some(e) = state.error.take() {
             return Err(e);
         }
-        let Some(given) = named(state, inputs) else { return Ok(None) };
-        let values: Vec<ValueId> = given.iter().map(|(value, ..)| *value).collect();
-        let alike =
-            given.iter().map(|(_, shape, dtype)| (*shape, *dtype)).eq(replay.inputs.iter().map(|i| (i.shape, i.dtype)));
-        let distinct = (1..values.len()).all(|i| !values[..i].contains(&values[i]));
-        if !alike || !distinct {
+        let known = |input: &DeviceInput<'_>| match input {
+            DeviceInput::Image(image) => (image.shape, image.dtype),
+            DeviceInput::Array(shape, dtype, _) => (*shape, *dtype),
+        };
+        if !inputs.iter().map(known).eq(replay.inputs.iter().map(|i| (i.shape, i.dtype))) {
             return Ok(None);
         }
-        replay.rename(&values);
+        let mut values = Vec::with_capacity(inputs.len());
+        let entered = self.enter(state, inputs, &mut values);
+        let ran = entered.and_then(|entered| if entered { self.run_with(state, replay, &values) } else { Ok(None) });
+        for (value, _) in values.iter().zip(inputs).filter(|(_, input)| matches!(input, DeviceInput::Array(..))) {
+            state.images.freed.extend(state.images.in_memory.remove(value));
+        }
+        ran
+    }
+
+    /// Names the inputs of a run, arrays as new images; returns `false` if an image is not evaluated, or comes twice.
+    fn enter(&self, state: &mut SessionState, inputs: &[DeviceInput<'_>], values: &mut Vec<ValueId>) -> Result<bool> {
+        let call = Call::of("reading memory of a device");
+        for input in inputs {
+            let value = match input {
+                DeviceInput::Image(image) => {
+                    let known = image.look().ok().and_then(|id| state.program.value(id));
+                    let Some(value) = known.filter(|value| !values.contains(value)) else { return Ok(false) };
+                    value
+                }
+                DeviceInput::Array(shape, dtype, array) => {
+                    let adopted = self.known_device(call)?.adopt(array, false);
+                    let pixels = adopted.map_err(|source| self.at_host(call, source))?;
+                    let value = state.names.value();
+                    let whole = vec![(pixels, Window::whole(shape.height))];
+                    state.images.give_device(value, shape.stored(), *dtype, whole);
+                    value
+                }
+            };
+            values.push(value);
+        }
+        Ok(true)
+    }
+
+    /// Runs a program on the images of these names.
+    fn run_with(
+        &self,
+        state: &mut SessionState,
+        replay: &mut Replay,
+        values: &[ValueId],
+    ) -> Result<Option<ReplayResults>> {
+        replay.rename(values);
         let engine = self
             .engine()
             .filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, ReplayInputKind::Images));
