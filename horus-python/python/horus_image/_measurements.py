@@ -36,6 +36,10 @@ def _of_all(input: Any, name: str) -> Any:
     return read_out(Value(core, NATIVE[core.dtype], (1,), value.session))
 
 
+_FIRST: Final = np.zeros(1, np.int64)
+"""The index of the only group."""
+
+
 class Groups:
     """The pixels of each group that is asked for: all, those with a label, those with one of some labels."""
 
@@ -55,7 +59,7 @@ class Groups:
         self.empty = 0 in self.given.shape
         self.shape = np.shape(index) if not self.single else ()
         self.labels: _horus.Image | None = None
-        self.count, self.places = 1, np.zeros(1, np.int64)
+        self.count, self.places = 1, _FIRST
         if labels is not None and not self.empty and not self._marked(labels, index):
             self._number(on_host(labels), index)
 

@@ -294,11 +294,15 @@ def _met(name: str, a: Any, b: Any, wide: bool = False) -> tuple[Any, Any]:
     number, code = b if first is a else a, first._core.dtype
     if code in ("f32", "f64") and _is_plain(number):
         return a, b
+    # As `numpy.result_type` says, which takes longer than to record an operation.
     if type(number) is int and code in _RANGES:
         least, most = _RANGES[code]
         if least <= number <= most:
-            # As `numpy.result_type` says, which takes longer than to record an operation.
             return a, b
+    if isinstance(number, np.generic) and CODES.get(number.dtype) == code:
+        return a, b
+    if isinstance(number, Operators) and number._core.dtype == code and number._channels == first._channels:
+        return a, b
     a, b = _operand(a, first), _operand(b, first)
     if isinstance(b, (Operators, np.generic)) and isinstance(a, (Operators, np.generic)) and a.dtype == b.dtype:
         return a, b
@@ -324,6 +328,8 @@ def _like(core: _horus.Image, a: Any, b: Any) -> Image:
         return a._with(core)  # type: ignore[no-any-return]
     if not isinstance(a, Operators):
         return b._with(core)
+    if a._ndim == b._ndim and a._channels == b._channels:
+        return a._with(core)  # type: ignore[no-any-return]
     images = (a, b)
     largest = max(images, key=lambda image: image.ndim)
     channels = any(image._channels for image in images)
