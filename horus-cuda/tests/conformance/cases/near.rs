@@ -10,10 +10,10 @@ use horus_cuda::workloads::{dense, instr, taps};
 
 use super::{ConformanceLaunch, borders, case, whole};
 
-/// Blocks inside the image and at its edges, rows that are and that are not whole vectors; strips
+/// Blocks over levels, inside the image and at its edges, rows that are and that are not whole vectors; strips
 /// thinner than the reach, and a pixel.
 const SHAPES: [Shape; 4] =
-    [Shape::volume(3, 45, 288, 1), Shape::volume(2, 37, 275, 2), Shape::volume(2, 1, 9, 1), Shape::new(1, 1, 1)];
+    [Shape::volume(10, 45, 288, 1), Shape::volume(2, 37, 275, 2), Shape::volume(2, 1, 9, 1), Shape::new(1, 1, 1)];
 
 /// The sum of filters of unequal reach over an image, over its next level, and over bytes, some of
 /// them through row passes.
