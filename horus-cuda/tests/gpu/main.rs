@@ -35,7 +35,7 @@ mod transfers;
 
 use std::sync::LazyLock;
 
-use harness::Place;
+use harness::RunConfiguration;
 use horus_core::device::Device;
 use horus_core::plan::{Mode, Transfer};
 use horus_core::session::Session;
@@ -45,7 +45,7 @@ use horus_cuda::CudaDevice;
 pub(crate) const RANDOM_PROGRAMS: u32 = 60;
 
 /// Calls `f` with the GPU, which all tests share.
-pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
+pub(crate) fn with_device<R>(place: RunConfiguration, f: impl FnOnce(&dyn Device) -> R) -> R {
     static GPU: LazyLock<CudaDevice> =
         LazyLock::new(|| CudaDevice::open(0, None).unwrap_or_else(|e| panic!("this test needs a GPU: {e}")));
     assert!(place.separate, "a GPU has memory of its own");
@@ -58,19 +58,19 @@ pub(crate) fn opened(transfer: Transfer) -> Session {
     Session::on(Box::new(gpu)).transfer(transfer).build().unwrap()
 }
 
-impl Place {
-    pub(crate) fn all() -> Vec<Place> {
+impl RunConfiguration {
+    pub(crate) fn all() -> Vec<RunConfiguration> {
         let place = |ranks, mode| {
             let overlap = mode == Mode::Fused;
-            Place { ranks, mode, separate: true, direct: false, overlap, from_root: ranks == 3, bands: None }
+            RunConfiguration { ranks, mode, separate: true, direct: false, overlap, from_root: ranks == 3, bands: None }
         };
         [1, 2, 3].into_iter().flat_map(|n| [Mode::Naive, Mode::Lazy, Mode::Fused].map(|m| place(n, m))).collect()
     }
 
     /// A few places that differ in every respect.
-    pub(crate) fn some() -> Vec<Place> {
+    pub(crate) fn some() -> Vec<RunConfiguration> {
         vec![
-            Place {
+            RunConfiguration {
                 ranks: 1,
                 mode: Mode::Fused,
                 separate: true,
@@ -79,7 +79,7 @@ impl Place {
                 from_root: false,
                 bands: Some(4),
             },
-            Place {
+            RunConfiguration {
                 ranks: 1,
                 mode: Mode::Naive,
                 separate: true,
@@ -88,7 +88,7 @@ impl Place {
                 from_root: false,
                 bands: None,
             },
-            Place {
+            RunConfiguration {
                 ranks: 3,
                 mode: Mode::Lazy,
                 separate: true,
