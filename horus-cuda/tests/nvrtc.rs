@@ -50,6 +50,7 @@ fn compile_shard(shard: usize, of: usize) {
         Err(e) => panic!("{e}"),
     };
     let known: Vec<u32> = ARCHITECTURES.into_iter().filter(|arch| nvrtc.architectures().contains(arch)).collect();
+    assert!(known.contains(&90), "NVRTC compiles for {known:?}");
     let mut sources: BTreeMap<(u32, String), String> = BTreeMap::new();
     // Architectures differ little for these sources, so each kernel is compiled for one of them, in turn. The host's compiler compiles
     // a fortieth of them, the GPU tests all: here a part.

@@ -11,6 +11,9 @@ use crate::tuning::Tuning;
 /// Alignment in shared memory, in bytes.
 pub(super) const REGION: usize = 128;
 
+/// Most threads of a block.
+const MOST_THREADS: usize = 1024;
+
 /// Levels of a volume in one block of threads.
 pub(super) const LEVELS: usize = 8;
 
@@ -37,12 +40,14 @@ impl ThreadBlock {
             matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..)) || l.at_offset().is_some() || l.repeats()
         };
         let filters = kernel.leaves.iter().enumerate().filter(|(_, leaf)| !alone(leaf));
-        // Filters from registers have fewer rows of threads. On an H200, seven points of 512x512x512 `f32` took .93 of the
-        // time by levels, and of 256x256x256 `f64` 1.06.
+        // On an H200, seven points of 512x512x512 `f32` took .93 of the time when spread over levels, and of 256x256x256
+        // `f64` 1.06: hence at most 4 bytes.
         let near = filters.map(|(l, leaf)| leaf.dtype.size() <= 4 && registers(kernel, l, plane, tuning).is_some());
         let near: Vec<bool> = near.collect();
+        // Filters from registers have fewer rows of threads.
         let by = if near.is_empty() { by } else { by.next_multiple_of(LEVELS) };
-        let spread = across && planes >= LEVELS && by.is_multiple_of(LEVELS) && near.iter().all(|near| *near);
+        let fits = by.is_multiple_of(LEVELS) && bx * by <= MOST_THREADS;
+        let spread = across && planes >= LEVELS && fits && near.iter().all(|near| *near);
         if spread { ThreadBlock { by: by / LEVELS, levels: LEVELS, ..plane } } else { plane }
     }
 

@@ -49,20 +49,32 @@ impl Core {
             self.watched.fetch_or(!ordered_by_default(stream), Ordering::Relaxed);
             return Ok(adopted);
         }
-        let copy = self.allocate(adopted.bytes)?;
-        // SAFETY: both blocks have as many bytes, and are held until the stream has passed the copy.
-        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(copy.address(), adopted.address(), copy.bytes, self.stream.0) };
-        check(code, || format!("copying memory at {:#x}", array.address()))?;
+        let copy = self.copy_of(&adopted)?;
         self.before_streams(&[stream])?;
         Ok(copy)
     }
 
-    /// A block for another library. Once `stream` has passed the launches so far, it may use the block, and it and the
+    /// A copy in the GPU's memory.
+    fn copy_of(self: &Arc<Core>, memory: &CudaMemory) -> Result<CudaMemory, DeviceError> {
+        let copy = self.allocate(memory.bytes)?;
+        // SAFETY: both blocks have as many bytes, and are held until the stream has passed the copy.
+        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(copy.address(), memory.address(), copy.bytes, self.stream.0) };
+        check(code, || format!("copying memory at {:#x}", memory.address()))?;
+        Ok(copy)
+    }
+
+    /// A block for another library, which is in the GPU's memory. Once `stream` has passed the launches so far, it may use the block, and it and the
     /// default stream may write the block's inputs; without a stream the launches have ended on return. Other streams
     /// of inputs may no longer exist and cannot wait: from the first of them on, every call waits for the launches. On
     /// return nothing owns the inputs any more.
-    pub(crate) fn export_block(&self, memory: &CudaMemory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
+    pub(crate) fn export_block(
+        self: &Arc<Core>,
+        memory: &CudaMemory,
+        stream: Option<u64>,
+    ) -> Result<DeviceArray, DeviceError> {
         self.context.bind()?;
+        let copy = memory.host_buffer().map(|_| self.copy_of(memory)).transpose()?;
+        let memory = copy.as_ref().unwrap_or(memory);
         let inputs = self.arrays();
         let ordered = match stream.filter(|_| !self.watched.load(Ordering::Relaxed)) {
             None => self.stream.synchronize(),

@@ -1,5 +1,5 @@
-//! Places for small results in pinned blocks. They are as many as results that are alive, and a block for each would take
-//! longer to pin than their launches run.
+//! Places for small results in pinned blocks. There is one for each live result; pinning a block for each would take longer
+//! than its launches.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -14,9 +14,19 @@ use crate::staging::HostBytes;
 /// Bytes of a place.
 const PLACE: usize = 4 << 10;
 
-/// The free places of a device, which grow by one block at a time.
+/// Most blocks of a device: a guess of how many results a program has at once. They stay pinned.
+const MOST_BLOCKS: usize = 16;
+
+/// The places of a device, which grow by one block at a time.
 #[derive(Debug, Default)]
-pub(crate) struct PinnedPlaces(Mutex<Vec<Place>>);
+pub(crate) struct PinnedPlaces(Mutex<FreePlaces>);
+
+#[derive(Debug, Default)]
+struct FreePlaces {
+    places: Vec<Place>,
+    /// Blocks so far.
+    blocks: usize,
+}
 
 /// Bytes of a block, which nobody else has.
 #[derive(Debug)]
@@ -26,21 +36,22 @@ struct Place {
 }
 
 impl PinnedPlaces {
-    /// A place for `bytes` bytes; `None` if they are too many, or no memory is pinned for them.
+    /// A place for `bytes` bytes; `None` if they are too many, if all places are in use, or no memory is pinned for them.
     pub(crate) fn take(self: &Arc<PinnedPlaces>, bytes: usize, source: &HostBytes) -> Option<PinnedPlace> {
         if !(1..=PLACE).contains(&bytes) {
             return None;
         }
         let mut free = self.free();
-        if free.is_empty() {
+        if free.places.is_empty() && free.blocks < MOST_BLOCKS {
             let block = Arc::new(source.take(SMALLEST)?);
-            free.extend((0..SMALLEST).step_by(PLACE).map(|at| Place { block: Arc::clone(&block), at }));
+            free.places.extend((0..SMALLEST).step_by(PLACE).map(|at| Place { block: Arc::clone(&block), at }));
+            free.blocks += 1;
         }
-        let place = free.pop();
+        let place = Some(free.places.pop()?);
         Some(PinnedPlace { place, places: Arc::clone(self) })
     }
 
-    fn free(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn free(&self) -> MutexGuard<'_, FreePlaces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,6 +95,6 @@ impl HostMemory for PinnedPlace {
 
 impl Drop for PinnedPlace {
     fn drop(&mut self) {
-        self.places.free().extend(self.place.take());
+        self.places.free().places.extend(self.place.take());
     }
 }

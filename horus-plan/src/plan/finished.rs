@@ -72,8 +72,8 @@ pub(super) fn handed_over(setting: &Setting, state: Option<ImageState>, height: 
 /// times as long when joined kernels were split.
 const TORN: f64 = 1.02;
 
-/// Most bytes of a result that launches write in host memory: a guess. On an H200, a number arrives 8 µs after the begin
-/// of a launch that writes it there, and 17 µs after one whose result is copied.
+/// Most bytes of a result that launches write in host memory: a guess. On an H200, a number arrives 8 µs after a
+/// launch begins that writes it there, and 17 µs after one whose result is copied.
 const SMALL: usize = 4 << 10;
 
 /// A finished plan: ordered steps, identical on every rank.
@@ -109,10 +109,15 @@ impl Plan {
     }
 
     /// Returns `true` if the launch that computes a result should write it in host memory: a copy of a few bytes takes
-    /// longer than a launch. No launch of the plan reads it, and each of its values is written once.
+    /// longer than a launch. No launch of the plan reads it, each of its values is written once, and its kernel does not
+    /// read them. Launches of later plans read it over the bus.
     pub fn is_written_to_host(&self, n: NodeId) -> bool {
         let Node { op, shape, dtype, .. } = self.graph.node(n);
-        let written_once = op.distribution() == Distribution::Rows || matches!(op, Kernel::Whole(Whole::Fold(_)));
+        let written_once = match op {
+            Kernel::Whole(Whole::Labels(_) | Whole::NearestOnLine(_)) => false,
+            Kernel::Whole(Whole::Fold(_)) => true,
+            _ => op.distribution() == Distribution::Rows,
+        };
         let bytes = shape.len() * dtype.size();
         let is_small = (1..=SMALL).contains(&bytes) && written_once && op.source_value().is_none();
         let copies =

@@ -105,7 +105,7 @@ class Jitted(Generic[_P]):
         if not arrays:
             raise TypeError(f"{self._function.__name__}: no argument is an array")
         session = current() if on_gpu is None else session_of(on_gpu, None)
-        if on_gpu is not None and len(arrays) > 1:
+        if on_gpu is not None:
             for array in arrays:
                 if type(array) is DeviceArray and array.gpu != on_gpu.gpu:
                     session_of(array, session)  # all are on one GPU

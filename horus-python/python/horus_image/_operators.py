@@ -329,7 +329,7 @@ def _like(core: _horus.Image, a: Any, b: Any) -> Image:
     if not isinstance(a, Operators):
         return b._with(core)
     if a._ndim == b._ndim and a._channels == b._channels:
-        return a._with(core)  # type: ignore[no-any-return]
+        return a._with(core)
     images = (a, b)
     largest = max(images, key=lambda image: image.ndim)
     channels = any(image._channels for image in images)
