@@ -9,7 +9,7 @@ use super::setting::{Mode, ResultDelivery, Setting, Transfer};
 use super::state::{ImageState, Placement};
 use super::step::{Action, PlanStep};
 use crate::ir::graph::{Graph, Node, NodeId};
-use crate::ir::kernel::{Distribution, Kernel};
+use crate::ir::kernel::Kernel;
 use crate::ops::Whole;
 use horus_base::shape::Window;
 
@@ -113,11 +113,7 @@ impl Plan {
     /// read them. Launches of later plans read it over the bus.
     pub fn is_written_to_host(&self, n: NodeId) -> bool {
         let Node { op, shape, dtype, .. } = self.graph.node(n);
-        let written_once = match op {
-            Kernel::Whole(Whole::Labels(_) | Whole::NearestOnLine(_)) => false,
-            Kernel::Whole(Whole::Fold(_)) => true,
-            _ => op.distribution() == Distribution::Rows,
-        };
+        let written_once = matches!(op, Kernel::Map(_) | Kernel::MapReduce(..) | Kernel::Whole(Whole::Fold(_)));
         let bytes = shape.len() * dtype.size();
         let is_small = (1..=SMALL).contains(&bytes) && written_once && op.source_value().is_none();
         let copies =
