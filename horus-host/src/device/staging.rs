@@ -62,7 +62,7 @@ pub trait Staging: Device {
     }
 
     /// Allocates memory with unspecified contents for a small result that the host reads next: launches write it in host
-    /// memory, at most once, and its download copies nothing. `None` if the device has no such memory.
+    /// memory, each value once, and its download copies nothing. `None` if the device has no such memory.
     fn allocate_for_host(&self, _bytes: usize, _pool: &Arc<Pool>) -> Option<Memory> {
         None
     }
