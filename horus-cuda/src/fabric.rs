@@ -4,7 +4,6 @@
 //! thread, as NCCL requires of ranks in one process. A rank that fails does not block the others.
 //! [`FabricChoice`](horus_core::settings::FabricChoice) describes the values of `HORUS_FABRIC`. Design:
 //! `docs/design/cuda.md`.
-//! would need another collective call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};

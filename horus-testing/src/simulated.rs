@@ -11,7 +11,7 @@ mod staging;
 
 use horus_plan::ops::Whole;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use horus_base::error::{DeviceError, MemoryBound};
@@ -39,8 +39,10 @@ const POISON: u8 = 0xff;
 #[derive(Debug)]
 pub struct SimulatedDevice<D> {
     inner: D,
-    capacity: usize,
+    capacity: AtomicUsize,
     address: u64,
+    /// Predicted seconds and bytes that a connection takes.
+    connection: (f64, usize),
     /// Exchanges in progress, by ticket.
     pending_exchanges: Mutex<HashMap<u64, PendingArrivals>>,
     /// Prepared launches, if no others are allowed.
@@ -62,8 +64,9 @@ impl<D: Device> SimulatedDevice<D> {
         let spans = HostSpans::default();
         SimulatedDevice {
             inner,
-            capacity,
+            capacity: AtomicUsize::new(capacity),
             address: 0,
+            connection: (0.0, 0),
             pending_exchanges: arriving,
             prepared: None,
             mapping: false,
@@ -95,6 +98,13 @@ impl<D: Device> SimulatedDevice<D> {
         self
     }
 
+    /// Sets the predicted seconds and the bytes of this device that a connection takes.
+    #[must_use]
+    pub fn connecting_in(mut self, seconds: f64, bytes: usize) -> SimulatedDevice<D> {
+        self.connection = (seconds, bytes);
+        self
+    }
+
     /// The device's counts, readable while a session owns the device.
     pub fn call_counts(&self) -> CallCountsHandle {
         CallCountsHandle(Arc::clone(&self.counters))
@@ -107,7 +117,7 @@ impl<D: Device> Device for SimulatedDevice<D> {
     }
 
     fn memory(&self) -> MemoryKind<'_> {
-        MemoryKind::Separate(Some(self.capacity))
+        MemoryKind::Separate(Some(self.capacity.load(Ordering::Relaxed)))
     }
 
     fn workers(&self) -> &Workers {
@@ -137,8 +147,9 @@ impl<D: Device> Device for SimulatedDevice<D> {
 
     fn allocate(&self, size: usize) -> Result<Memory, DeviceError> {
         let used = self.counters.bytes.load(Ordering::Relaxed);
-        if used.checked_add(size).is_none_or(|after| after > self.capacity) {
-            let bound = MemoryBound::Device { bytes: self.capacity };
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        if used.checked_add(size).is_none_or(|after| after > capacity) {
+            let bound = MemoryBound::Device { bytes: capacity };
             return Err(DeviceError::OutOfMemory { bytes: size, used, bound });
         }
         let mut memory = self.inner.allocate(size)?;

@@ -60,12 +60,11 @@ impl SessionBuilder {
         self
     }
 
-    /// Opens the session and connects the devices. Collective: all ranks open one together.
+    /// Opens the session. Collective: all ranks open one together.
     ///
     /// # Errors
     /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses
-    /// them; [`Error::Communication`] if another rank failed, left or makes another call;
-    /// [`Error::Device`] if devices must be connected (`HORUS_FABRIC=nccl`) and cannot be.
+    /// them; [`Error::Communication`] if another rank failed, left or makes another call.
     pub fn build(self) -> Result<Session> {
         let SessionBuilder { from, comm, mut settings } = self;
         let ranks = comm.size();

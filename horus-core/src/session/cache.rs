@@ -18,6 +18,7 @@ use crate::ir::graph::{Graph, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::plan::state::ImageState;
 use crate::plan::{Mappable, Plan, ResultDelivery};
+use crate::session::devices::Engine;
 use crate::shape::Shape;
 
 /// Maximum number of cached plans; the least recently used plan is dropped first.
@@ -171,11 +172,20 @@ pub(crate) struct CachedPlan {
     pub(crate) batches: Batches,
     /// Digest of the program, once the plan has been cached.
     pub(crate) digest: Option<u64>,
+    /// Seconds that the plan takes longer than one for which devices would have to be connected first.
+    pub(crate) forgone: f64,
+}
+
+impl CachedPlan {
+    /// Returns `true` unless a plan for connected devices would be better by now.
+    pub(crate) fn is_best(&self, engine: &Engine) -> bool {
+        self.forgone == 0.0 || engine.seconds_to_connect() > 0.0
+    }
 }
 
 impl From<Plan> for CachedPlan {
     fn from(plan: Plan) -> CachedPlan {
-        CachedPlan { plan, batches: Batches::default(), digest: None }
+        CachedPlan { plan, batches: Batches::default(), digest: None, forgone: 0.0 }
     }
 }
 

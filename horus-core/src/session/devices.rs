@@ -4,7 +4,7 @@
 //! All ranks call it together, with the [`ProgramWork`] of the program. Until then given images stay in host memory,
 //! where a CPU adopts them and a GPU finds them. The design is in `docs/design/devices.md`.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -12,12 +12,13 @@ use crate::comm::agree::agree_on;
 use crate::comm::threads::ThreadComm;
 use crate::comm::{Communicator, guarded};
 use crate::device::separate_memory::SeparateMemoryDevice;
-use crate::device::{Device, Memory, MemoryKind};
+use crate::device::{Device, Memory, MemoryKind, distinct};
 use crate::error::{Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
 use crate::machine::{Machine, MachineProfile, here};
+use crate::plan::Plan;
 use crate::plan::partition::Partition;
 use crate::plan::state::{Hosts, Residency};
 use crate::plan::work::ProgramWork;
@@ -36,6 +37,26 @@ pub trait Chooser: Send + Sync {
     fn expect(&self, _bytes: u64) {}
 }
 
+/// How the devices of all ranks reach each other's memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Connection {
+    /// Through the host.
+    Host,
+    /// Peer to peer, once a plan needs it. Connecting takes these seconds, less those that plans without a connection
+    /// have taken longer so far.
+    Possible(f64),
+    /// Peer to peer.
+    Connected,
+}
+
+/// Connection of the devices, and what it changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ConnectedDevices {
+    connection: Connection,
+    /// Bytes of device memory available to plans.
+    capacity: Option<usize>,
+}
+
 /// The devices that a session computes on.
 pub(crate) struct Engine {
     /// The device, or the first of several devices of this process.
@@ -46,12 +67,7 @@ pub(crate) struct Engine {
     pub(crate) joined_names: Arc<str>,
     /// Partition of rows over the first `i + 1` devices, set at the first evaluation on that many.
     divisions: Vec<OnceLock<Partition>>,
-    /// `true` if the devices of the ranks exchange memory peer to peer, not through the host.
-    direct: AtomicBool,
-    /// `true` if the devices have given up their connections after a failure.
-    broken: AtomicBool,
-    /// Bytes of device memory available to plans.
-    pub(crate) capacity: Option<usize>,
+    connected: Mutex<ConnectedDevices>,
     /// Machine of all ranks.
     pub(crate) machine: Arc<Machine>,
     /// Machine of the first `i + 1` ranks or devices.
@@ -65,21 +81,21 @@ fn joined_names(devices: &[Arc<dyn Device>]) -> Arc<str> {
 }
 
 impl Engine {
-    /// Connects the devices of all ranks.
+    /// The engine of this rank's device. Collective.
     pub(crate) fn new(device: Arc<dyn Device>, comm: &dyn Communicator) -> Result<Engine> {
-        let direct = connect_ranks(&*device, comm)?;
+        let connection = possible_connection(&*device, comm)?;
         let capacity = agreed_capacity(comm, device.memory().capacity())?;
         let mine = here::profile(&*device).inspect_err(|e| comm.abort(&e.to_string()))?;
         let machine = Arc::new(here::gather(comm, mine)?);
         log::debug!("costs are predicted by {machine}");
-        let (direct, broken) = (AtomicBool::new(direct), AtomicBool::new(false));
+        let connected = Mutex::new(ConnectedDevices { connection, capacity });
         let (others, profiles, divisions) = (Vec::new(), Vec::new(), unset(1));
         let machines = unset(comm.size());
         let joined_names = joined_names(std::slice::from_ref(&device));
-        Ok(Engine { device, others, joined_names, divisions, direct, broken, capacity, machine, machines, profiles })
+        Ok(Engine { device, others, joined_names, divisions, connected, machine, machines, profiles })
     }
 
-    /// Connects the devices of this process, at least one.
+    /// The engine of the devices of this process, at least one.
     pub(crate) fn over(mut devices: Vec<Arc<dyn Device>>) -> Result<Engine> {
         if devices.is_empty() {
             return Err(Error::Config("a session needs a device".into()));
@@ -93,16 +109,16 @@ impl Engine {
             profiles = profiles.into_iter().zip(unified).map(apart).collect();
             devices = devices.into_iter().map(SeparateMemoryDevice::from_unified).collect();
         }
-        let direct = connect_devices(&devices)?;
+        let connection = on_each(&devices, &|device, comm| possible_connection(device, comm))?;
         let capacity = devices.iter().filter_map(|device| device.memory().capacity()).min();
+        let connected = Mutex::new(ConnectedDevices { connection, capacity });
         let machine = Arc::new(machine_of(&profiles));
         log::debug!("costs are predicted by {machine}");
         let (divisions, machines) = (unset(devices.len()), unset(devices.len()));
         let joined_names = joined_names(&devices);
         let others = devices.split_off(1);
-        let (direct, broken) = (AtomicBool::new(direct), AtomicBool::new(false));
         let device = devices.remove(0);
-        Ok(Engine { device, others, joined_names, divisions, direct, broken, capacity, machine, machines, profiles })
+        Ok(Engine { device, others, joined_names, divisions, connected, machine, machines, profiles })
     }
 
     /// Machine of the first `among` ranks or devices, without the others.
@@ -118,7 +134,7 @@ impl Engine {
     /// Bytes of device memory available to plans on the first `among` ranks or devices.
     pub(crate) fn capacity_among(&self, among: usize) -> Option<usize> {
         if self.others.is_empty() {
-            return self.capacity;
+            return self.capacity();
         }
         self.devices().take(among).filter_map(|device| device.memory().capacity()).min()
     }
@@ -148,7 +164,7 @@ impl Engine {
 
     /// Bytes of device memory available to plans, on all devices.
     pub(crate) fn room(&self) -> usize {
-        self.capacity.map_or(usize::MAX, |bytes| bytes.saturating_mul(self.device_count()))
+        self.capacity().map_or(usize::MAX, |bytes| bytes.saturating_mul(self.device_count()))
     }
 
     /// Partition of rows over the first `among` devices, if it is set.
@@ -163,9 +179,77 @@ impl Engine {
         Partition::weighted(&speeds).unwrap_or_else(|_| Partition::equal(among))
     }
 
+    fn connected(&self) -> ConnectedDevices {
+        *self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_connected(&self, now: ConnectedDevices) {
+        *self.connected.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// Bytes of device memory available to plans.
+    pub(crate) fn capacity(&self) -> Option<usize> {
+        self.connected().capacity
+    }
+
     /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the host.
     pub(crate) fn direct(&self) -> bool {
-        self.direct.load(Ordering::Relaxed)
+        self.connected().connection != Connection::Host
+    }
+
+    /// Returns `true` if the devices are connected.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected().connection == Connection::Connected
+    }
+
+    /// Returns `true` if the plan can run with the present connections of the devices.
+    pub(crate) fn is_ready_for(&self, plan: &Plan) -> bool {
+        self.is_connected() || !plan.steps.iter().any(|step| step.action.is_direct())
+    }
+
+    /// Predicted seconds to connect the devices that a plan must save before it is chosen: those of connecting, less
+    /// those that plans without a connection have already taken longer. Connections thus never cost more than twice
+    /// the time that is lost without them.
+    pub(crate) fn seconds_to_connect(&self) -> f64 {
+        if let Connection::Possible(seconds) = self.connected().connection { seconds } else { 0.0 }
+    }
+
+    /// Counts the seconds by which a plan without a connection takes longer than one with.
+    pub(crate) fn forgo(&self, seconds: f64) {
+        let now = self.connected();
+        if let (true, Connection::Possible(left)) = (seconds > 0.0, now.connection) {
+            self.set_connected(ConnectedDevices { connection: Connection::Possible((left - seconds).max(0.0)), ..now });
+        }
+    }
+
+    /// Connects the devices if the plan needs it. Returns `true` if plans must be remade, because devices exchange
+    /// memory through the host or have less of it. Collective.
+    pub(crate) fn connect_for(&self, plan: &Plan, comm: &dyn Communicator) -> Result<bool> {
+        if self.is_ready_for(plan) {
+            return Ok(false);
+        }
+        let before = self.connected();
+        let (direct, capacity) = if self.others.is_empty() {
+            let direct = connect_ranks(&*self.device, comm)?;
+            (direct, agreed_capacity(comm, self.device.memory().capacity())?)
+        } else {
+            let devices: Vec<_> = self.devices().cloned().collect();
+            let direct = on_each(&devices, &|device, comm| connect_ranks(device, comm))?;
+            (direct, devices.iter().filter_map(|device| device.memory().capacity()).min())
+        };
+        let connection = if direct { Connection::Connected } else { Connection::Host };
+        self.set_connected(ConnectedDevices { connection, capacity });
+        Ok(!direct || capacity != before.capacity)
+    }
+
+    /// Gives up the connections of devices after a failure, so that no device waits for the failed one forever. The
+    /// next plan that needs them connects the devices again.
+    pub(crate) fn disconnect(&self) {
+        let now = self.connected();
+        if now.connection == Connection::Connected {
+            self.set_connected(ConnectedDevices { connection: Connection::Possible(0.0), ..now });
+            self.devices().filter_map(|device| device.fabric()).for_each(|fabric| fabric.disconnect());
+        }
     }
 
     /// Returns `true` if each rank's single device can hold images of `taken` bytes and the images of a plan, which
@@ -173,28 +257,7 @@ impl Engine {
     pub(crate) fn has_room_beside(&self, taken: usize, bytes: usize) -> bool {
         // Twice, because strips of other ranks may be larger.
         self.device_count() == 1
-            && self.capacity.is_none_or(|capacity| bytes.saturating_mul(2).saturating_add(taken) <= capacity)
-    }
-
-    /// Gives up the connections of devices after a failure, so that no device waits for the failed one forever.
-    pub(crate) fn disconnect(&self) {
-        if self.direct() {
-            self.broken.store(true, Ordering::Relaxed);
-            self.devices().filter_map(|device| device.fabric()).for_each(|fabric| fabric.disconnect());
-        }
-    }
-
-    /// Reconnects devices that have given up their connections. Returns `true` if they now exchange memory through the
-    /// host, so that plans must be remade.
-    pub(crate) fn mended(&self) -> Result<bool> {
-        if !self.broken.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
-        let devices: Vec<_> = self.devices().cloned().collect();
-        let direct = connect_devices(&devices)?;
-        self.direct.store(direct, Ordering::Relaxed);
-        self.broken.store(false, Ordering::Relaxed);
-        Ok(!direct)
+            && self.capacity().is_none_or(|capacity| bytes.saturating_mul(2).saturating_add(taken) <= capacity)
     }
 
     /// Partition of rows over the first `among` devices.
@@ -325,41 +388,58 @@ fn machine_of(profiles: &[MachineProfile]) -> Machine {
     Machine::of_ranks(profiles.iter().map(beside).collect())
 }
 
-/// Connects the devices of this process. Returns `true` on success, and the first error, which causes the others.
-fn connect_devices(devices: &[Arc<dyn Device>]) -> Result<bool> {
+/// Calls `work` for each of several devices of this process, together as if they were devices of ranks. Returns the
+/// answer, which is the same for all, or the first error, which causes the others.
+fn on_each<T: Send>(
+    devices: &[Arc<dyn Device>],
+    work: &(dyn Fn(&dyn Device, &dyn Communicator) -> Result<T> + Sync),
+) -> Result<T> {
     let comms = ThreadComm::group(devices.len());
     let first: Mutex<Option<Error>> = Mutex::default();
-    let join = |device: &Arc<dyn Device>, comm: &ThreadComm| match connect_ranks(&**device, comm) {
-        Ok(direct) => direct,
+    let run = |device: &Arc<dyn Device>, comm: &ThreadComm| match work(&**device, comm) {
+        Ok(answer) => Some(answer),
         Err(error) => {
             first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            false
+            None
         }
     };
-    let join = &join;
-    let met: Vec<bool> = std::thread::scope(|scope| {
+    let run = &run;
+    let answers: Vec<Option<T>> = std::thread::scope(|scope| {
         let lanes = devices.iter().zip(&comms);
         let lanes: Vec<_> = lanes
-            .map(|(device, comm)| scope.spawn(move || guarded(comm, "opening a session", || join(device, comm))))
+            .map(|(device, comm)| scope.spawn(move || guarded(comm, "opening a session", || run(device, comm))))
             .collect();
         lanes.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
     });
-    match first.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(met.into_iter().all(|direct| direct)),
+    let none = || Error::Config("a session needs a device".into());
+    let error = first.into_inner().unwrap_or_else(PoisonError::into_inner);
+    error.map_or_else(|| answers.into_iter().flatten().next().ok_or_else(none), Err)
+}
+
+/// Addresses of the devices of all ranks, 0 for a device that cannot be connected.
+fn addresses(device: &dyn Device, comm: &dyn Communicator) -> Result<Vec<u64>> {
+    let addresses = comm.gather(device.fabric().map_or(0, |fabric| fabric.address()));
+    addresses.map_err(|e| e.during(comm.rank(), "opening a session"))
+}
+
+/// How the devices of all ranks can reach each other's memory.
+fn possible_connection(device: &dyn Device, comm: &dyn Communicator) -> Result<Connection> {
+    if comm.size() == 1 {
+        return Ok(Connection::Host);
     }
+    agree_on(comm, "opening a session")?;
+    if !distinct(&addresses(device, comm)?) {
+        return Ok(Connection::Host);
+    }
+    let mine = device.fabric().map_or(0.0, |fabric| fabric.seconds_to_connect());
+    let all = comm.gather(mine.to_bits()).map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    Ok(Connection::Possible(all.into_iter().map(f64::from_bits).fold(0.0, f64::max)))
 }
 
 /// Connects the devices of all ranks; returns `true` on success.
 fn connect_ranks(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
-    if comm.size() == 1 {
-        return Ok(false);
-    }
-    agree_on(comm, "opening a session")?;
-    let fabric = device.fabric();
-    let addresses = comm.gather(fabric.map_or(0, |fabric| fabric.address()));
-    let addresses = addresses.map_err(|e| e.during(comm.rank(), "opening a session"))?;
-    fabric.map_or(Ok(false), |fabric| fabric.connect(comm, &addresses)).map_err(|source| {
+    let addresses = addresses(device, comm)?;
+    device.fabric().map_or(Ok(false), |fabric| fabric.connect(comm, &addresses)).map_err(|source| {
         let e = Error::Device { op: "connecting the devices".into(), device: device.names().name, source };
         comm.abort(&e.to_string());
         e

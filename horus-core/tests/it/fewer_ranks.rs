@@ -11,10 +11,11 @@ use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::forecast::Cluster;
+use horus_core::prelude::Filter;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::settings::Ranks;
 use horus_core::shape::Axis;
-use horus_testing::simulated::SimulatedDevice;
+use horus_testing::simulated::{CallCountsHandle, SimulatedDevice};
 
 /// A session on the host's memory, on memory of its own, or on connected devices.
 fn builder(kind: usize) -> SessionBuilder {
@@ -123,5 +124,75 @@ fn more_ranks_are_never_predicted_to_take_longer() {
                 least = seconds;
             }
         }
+    }
+}
+
+/// Devices of two ranks, whose connection takes seconds and bytes of their memory, and the number of connections.
+fn connected_sometime<R: Send>(
+    (seconds, bytes): (f64, usize),
+    ranks: Ranks,
+    work: impl Fn(&Session, &CallCountsHandle) -> R + Sync,
+) -> Vec<R> {
+    ThreadComm::run(2, |comm| {
+        let cpu = CpuDevice::new(Some(1)).unwrap();
+        let device = SimulatedDevice::new(cpu, ROOM).with_fabric().connecting_in(seconds, bytes);
+        let counts = device.call_counts();
+        let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).ranks(ranks).build().unwrap();
+        work(&s, &counts)
+    })
+}
+
+const ROOM: usize = 1 << 22;
+
+fn blurred(image: &Image<f32>) -> Vec<f32> {
+    let taps: Vec<f64> = (0..31 * 31).map(|i| f64::from(i % 7) - 2.0).collect();
+    let filter = Filter::dense(31, 31, taps);
+    image.correlate(&filter).correlate(&filter).to_vec().unwrap()
+}
+
+#[test]
+fn devices_are_connected_once_that_has_paid() {
+    let want = blurred(&given(&builder(0).build().unwrap(), 600, 600));
+    let ran = connected_sometime((5e-4, 0), Ranks::Auto, |s, counts| {
+        let image = given(s, 600, 600);
+        let mut before = 0;
+        while counts.get().connections == 0 {
+            assert_eq!(blurred(&image), want, "without a connection");
+            before += 1;
+            assert!(before < 200, "the devices are never connected");
+        }
+        assert_eq!(blurred(&image), want, "with a connection");
+        (before, counts.get())
+    });
+    for (before, counts) in ran {
+        assert!(before > 2, "connected at evaluation {before}");
+        assert!(counts.connections == 1 && counts.exchanges > 0, "{counts:?}");
+    }
+}
+
+#[test]
+fn only_plans_that_exchange_connect_devices() {
+    let ran = connected_sometime((1.0, 0), Ranks::All, |s, counts| {
+        let image = given(s, 90, 70);
+        let doubled = &image * 2.0;
+        s.evaluate().unwrap();
+        let before = counts.get().connections;
+        s.iterate(doubled, 3, |u: &Image<f32>| u.gauss(0.7)).unwrap();
+        (before, counts.get().connections)
+    });
+    assert_eq!(ran, [(0, 1); 2]);
+}
+
+#[test]
+fn plans_are_remade_if_a_connection_takes_memory() {
+    let want = blurred(&given(&builder(0).build().unwrap(), 300, 200));
+    let ran = connected_sometime((0.0, ROOM / 4 * 3), Ranks::All, |s, counts| {
+        let image = given(s, 300, 200);
+        assert_eq!(blurred(&image), want);
+        assert_eq!(blurred(&image), want);
+        counts.get()
+    });
+    for counts in ran {
+        assert!(counts.connections == 1 && counts.peak <= ROOM / 4, "{counts:?}");
     }
 }

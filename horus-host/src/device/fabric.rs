@@ -10,6 +10,11 @@ pub trait Fabric {
     /// An identifier of this device, unique among all ranks; not 0.
     fn address(&self) -> u64;
 
+    /// Predicted seconds of [`Fabric::connect`].
+    fn seconds_to_connect(&self) -> f64 {
+        0.0
+    }
+
     /// Connects the devices of all ranks of `comm`, if possible. Returns `true` if [`Fabric::exchange`] works from now
     /// on. `addresses` are the [`Fabric::address`]es of all ranks, 0 for a rank without a fabric. Collective: all ranks
     /// that have a fabric call it and get the same answer. If an address is 0 or occurs twice, the answer is `false`

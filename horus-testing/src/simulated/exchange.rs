@@ -144,7 +144,13 @@ impl<D: Device> Fabric for SimulatedDevice<D> {
         self.address
     }
 
+    fn seconds_to_connect(&self) -> f64 {
+        self.connection.0
+    }
+
     fn connect(&self, _comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
+        self.counters.connections.fetch_add(1, Ordering::Relaxed);
+        self.capacity.fetch_sub(self.connection.1, Ordering::Relaxed);
         Ok(distinct(addresses))
     }
 

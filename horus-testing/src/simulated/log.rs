@@ -16,6 +16,8 @@ pub struct CallCounts {
     pub batches: usize,
     /// Host buffers used by launches in place of device memory.
     pub maps: usize,
+    /// Connections with the devices of other ranks.
+    pub connections: usize,
     /// Exchanges with the devices of other ranks.
     pub exchanges: usize,
     /// Bytes currently allocated.
@@ -31,6 +33,7 @@ pub(super) struct CallCounters {
     pub(super) launches: AtomicUsize,
     pub(super) batches: AtomicUsize,
     pub(super) maps: AtomicUsize,
+    pub(super) connections: AtomicUsize,
     pub(super) exchanges: AtomicUsize,
     pub(super) bytes: AtomicUsize,
     pub(super) peak: AtomicUsize,
@@ -51,6 +54,7 @@ impl CallCountsHandle {
             launches: get(&c.launches),
             batches: get(&c.batches),
             maps: get(&c.maps),
+            connections: get(&c.connections),
             exchanges: get(&c.exchanges),
             bytes: get(&c.bytes),
             peak: get(&c.peak),

@@ -205,7 +205,7 @@ impl Session {
         let host = agreed_capacity(&*self.0.comm, mine)?.unwrap_or(usize::MAX);
         Ok(MemoryLimits {
             host,
-            device: engine.capacity,
+            device: engine.capacity(),
             unified: engine.unified(),
             beside,
             bound,

@@ -22,7 +22,7 @@ use crate::plan::state::{Hosts, ImageState, Placement, Residency};
 use crate::plan::verify::verify;
 use crate::plan::work::ProgramWork;
 use crate::plan::{Mappable, Mode, Plan, ResultDelivery, Setting, plan};
-use crate::session::cache::{PlanRequest, ResidentImage};
+use crate::session::cache::{CachedPlan, PlanRequest, ResidentImage};
 use crate::session::devices::Engine;
 use crate::session::{Session, SessionState, Settings};
 
@@ -35,7 +35,7 @@ pub(crate) type StateLookup<'a> = &'a dyn Fn(ValueId) -> Option<(ImageState, boo
 impl Session {
     /// Setting of plans for these strips.
     pub(crate) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
-        let (unified, direct, capacity) = (engine.unified(), engine.direct(), engine.capacity);
+        let (unified, direct, capacity) = (engine.unified(), engine.direct(), engine.capacity());
         let Settings { overlap, transfer, mode, .. } = self.0.settings;
         let machine = Arc::clone(&engine.machine);
         let mappable = Mappable::default();
@@ -58,13 +58,14 @@ impl Session {
     }
 
     /// Plan for a request, on as many ranks or devices as are predicted to take the least time.
-    pub(crate) fn plan(&self, engine: &Engine, state: &mut SessionState, request: &PlanRequest) -> Result<Plan> {
+    pub(crate) fn plan(&self, engine: &Engine, state: &mut SessionState, request: &PlanRequest) -> Result<CachedPlan> {
         if self.0.settings.compare_naive {
             let of_all = self.setting_among(engine, self.all(engine), || ProgramWork::of(&request.graph));
             let naive = self.plan_for(engine, request, Setting { mode: Mode::Naive, ..of_all })?;
             state.stats.naive.add(&naive.counts());
         }
-        let (plan, said) = self.cheapest(engine, state, request)?;
+        let (made, said) = self.cheapest(engine, state, request)?;
+        let plan = &made.plan;
         let explain = |title: &str, text: &dyn fmt::Display| {
             if let Some(sink) = &self.0.settings.explain {
                 sink(&format!("{title}:\n{text}"));
@@ -74,7 +75,7 @@ impl Session {
             explain("predicted to take", &said);
         }
         explain("plan", &format_args!("{plan}costs by the {}\n", plan.setting.machine));
-        explain("predicted", &predict(&plan));
+        explain("predicted", &predict(plan));
         if self.0.settings.explain.is_some() {
             let new = plan.notation().into_iter().filter(|(word, _)| state.explained.insert(word));
             let lines: String = new.map(|(word, meaning)| format!("      {word:16}  {meaning}\n")).collect();
@@ -82,10 +83,10 @@ impl Session {
                 explain("notation, told once", &lines);
             }
         }
-        verify(&plan)?;
+        verify(plan)?;
         match (plan.shortfall, plan.setting.capacity) {
             (Some((node, bytes)), Some(capacity)) => Err(too_large(engine, plan.graph.node(node), bytes, capacity)),
-            _ => Ok(plan),
+            _ => Ok(made),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::plan::partition::Partition;
 use crate::plan::state::{Hosts, ImageState, Placement};
 use crate::plan::work::ProgramWork;
 use crate::plan::{Mode, Plan, ResultDelivery, Setting};
-use crate::session::cache::PlanRequest;
+use crate::session::cache::{CachedPlan, PlanRequest};
 use crate::session::devices::Engine;
 use crate::session::images::image::on_host;
 use crate::session::{Session, SessionState};
@@ -24,6 +24,16 @@ use crate::settings::Ranks;
 /// thread, and to synchronise at each exchange. An estimate. A pixel operation on images on two H200 took 0.14 ms
 /// longer than on one (`docs/performance/scaling.md`).
 const STARTED: f64 = 50e-6;
+
+/// A plan for some ranks or devices.
+struct Candidate {
+    /// `true` if the plan does not fit in memory.
+    fails: bool,
+    seconds: f64,
+    /// Seconds to connect the devices first.
+    start: f64,
+    plan: Plan,
+}
 
 /// Numbers of ranks that are compared if there are `all`.
 fn numbers(all: usize) -> Vec<usize> {
@@ -72,37 +82,43 @@ impl Session {
         engine: &Engine,
         state: &SessionState,
         request: &PlanRequest,
-    ) -> Result<(Plan, String)> {
+    ) -> Result<(CachedPlan, String)> {
         let all = self.all(engine);
         let compared = self.compared(all);
-        let mut found: Vec<(bool, f64, Plan)> = Vec::new();
+        let connecting = engine.seconds_to_connect();
+        let mut found: Vec<Candidate> = Vec::new();
         for &among in &compared {
             let setting = self.setting_among(engine, among, || ProgramWork::of(&request.graph));
             let plan = self.plan_for(engine, request, setting)?;
             let seconds = plan.predicted + self.beside(engine, state, request, among);
-            found.push((plan.shortfall.is_some() || !plan.fits, seconds, plan));
+            let start = if plan.steps.iter().any(|step| step.action.is_direct()) { connecting } else { 0.0 };
+            found.push(Candidate { fails: plan.shortfall.is_some() || !plan.fits, seconds, start, plan });
         }
         let by_time = |a: &usize, b: &usize| {
-            let ((fails, seconds, _), (fail, second, _)) = (&found[*a], &found[*b]);
-            fails.cmp(fail).then(seconds.total_cmp(second))
+            let (a, b) = (&found[*a], &found[*b]);
+            a.fails.cmp(&b.fails).then((a.seconds + a.start).total_cmp(&(b.seconds + b.start)))
         };
         let best = self.agreed_choice(engine, (0..found.len()).min_by(by_time).unwrap_or(0))?.min(found.len() - 1);
         let mut said = String::new();
         if compared.len() > 1 {
             let what = if engine.device_count() > 1 { "devices" } else { "ranks" };
-            for (i, (among, (_, seconds, _))) in compared.iter().zip(&found).enumerate() {
+            for (i, (among, Candidate { seconds, start, .. })) in compared.iter().zip(&found).enumerate() {
+                let connect =
+                    if *start > 0.0 { format!(" and {:.0} ms to connect them", start * 1e3) } else { String::new() };
                 let least = if i == best { ", the least" } else { "" };
-                said += &format!("      {:.3} ms on {among} of {all} {what}{least}\n", seconds * 1e3);
+                said += &format!("      {:.3} ms on {among} of {all} {what}{connect}{least}\n", seconds * 1e3);
             }
         }
-        let (_, _, plan) = found.swap_remove(best);
+        let fits = found.iter().filter(|other| !other.fails);
+        let forgone = fits.map(|other| found[best].seconds - other.seconds).fold(0.0, f64::max);
+        let Candidate { plan, .. } = found.swap_remove(best);
         if engine.device_count() > 1 && plan.setting.has_shared_host() {
             for (lane, device) in engine.devices().take(plan.setting.partition.ranks()).enumerate() {
                 said += &format!("      device {}  {}\n", lane + 1, device.names().name);
             }
             said += &format!("      rows divided as {}\n", plan.setting.partition);
         }
-        Ok((plan, said))
+        Ok((CachedPlan { forgone, ..CachedPlan::from(plan) }, said))
     }
 
     /// The choice of rank 0, if ranks may predict differently because only some have devices with their own memory.

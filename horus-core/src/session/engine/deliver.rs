@@ -12,7 +12,6 @@ use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::state::Placement;
 use crate::record::{Extract, RecordId};
 use crate::region::Rect;
-use crate::session::cache::PlanCache;
 use crate::session::compile::memory::bytes;
 use crate::session::compile::schedule::{Grain, ResultDestination, thickness};
 use crate::session::engine::evaluate::all_there;
@@ -101,9 +100,6 @@ impl Session {
                 Some(engine) => engine,
                 None => self.choose_engine(state, &graph)?,
             };
-            if engine.mended()? {
-                state.plans = PlanCache::default();
-            }
             state.images.release(|_| false);
             let sink = ResultDestination::Regions(grains);
             let exceeded = self.replace_sources_if_exceeded(state, engine, &graph, &gone, sink)?;

@@ -12,7 +12,7 @@ use crate::plan::state::ImageState;
 use crate::plan::{Mappable, ResultDelivery};
 use crate::record::{Extract, RecordId};
 use crate::region::deferrable_roots;
-use crate::session::cache::{CachedPlan, PlanCache, PlanRequest, ResidentImage};
+use crate::session::cache::{CachedPlan, PlanRequest, ResidentImage};
 use crate::session::compile::schedule::ResultDestination;
 use crate::session::devices::Engine;
 use crate::session::engine::failure::EvaluationError;
@@ -85,9 +85,6 @@ impl Session {
             Some(engine) => engine,
             None => self.choose_engine(state, &graph)?,
         };
-        if engine.mended()? {
-            state.plans = PlanCache::default();
-        }
         let mut disposable = state.program.disposable(&graph, &records);
         let exceeds = self.limits_if_exceeded(state, engine, &graph, &disposable, ResultDestination::Memory)?;
         if let Some(limits) = exceeds {
@@ -138,9 +135,10 @@ impl Session {
     ) -> Result<(PlanRequest, CachedPlan, bool), EvaluationError> {
         let made = |state: &mut SessionState, request: &PlanRequest| {
             state.stats.planned += 1;
-            self.plan(engine, state, request).map(CachedPlan::from).map_err(EvaluationError::BeforeExecution)
+            self.plan(engine, state, request).map_err(EvaluationError::BeforeExecution)
         };
-        let look = |state: &mut SessionState, request: &PlanRequest| match state.plans.take(request).filter(|_| known) {
+        let usable = |plan: &CachedPlan| known && plan.is_best(engine);
+        let look = |state: &mut SessionState, request: &PlanRequest| match state.plans.take(request).filter(usable) {
             Some(plan) => Ok((plan, false)),
             None => made(state, request).map(|plan| (plan, true)),
         };
@@ -214,7 +212,7 @@ impl Session {
         state: &SessionState,
         sources: &[(ValueId, Option<ImageState>, bool)],
     ) -> Vec<ResidentImage> {
-        if engine.capacity.is_none() {
+        if engine.capacity().is_none() {
             return Vec::new();
         }
         let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();

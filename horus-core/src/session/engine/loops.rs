@@ -18,7 +18,6 @@ use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::plan::ResultDelivery;
 use crate::record::{LoopBody, RecordId};
 use crate::session::blocks::BlockMap;
-use crate::session::cache::PlanCache;
 use crate::session::compile::schedule::{Grain, ResultDestination, reduces};
 use crate::session::devices::Engine;
 use crate::session::engine::blocks::contraction::contracts;
@@ -496,9 +495,6 @@ impl RunningLoop<'_> {
             Some(engine) => engine,
             None => session.choose_engine(state, &graph)?,
         };
-        if engine.mended()? {
-            state.plans = PlanCache::default();
-        }
         let goes = |v: &ValueId, state: &SessionState| {
             self.own.contains(v) && !self.pinned.contains(v) && !state.program.refers_to(*v)
         };

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use crate::device::DownloadStart;
 use crate::dtype::DType;
 use crate::error::{Call, Error, RecordedCall, Result};
-use crate::execute::{Batches, Delivered, ExecutionOutcome, FailedExecution};
+use crate::execute::{Delivered, ExecutionOutcome, FailedExecution};
 use crate::host::buffer::HostBuffer;
 use crate::host::external::DeviceArray;
 use crate::ir::graph::{NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
+use crate::plan::ResultDelivery;
 use crate::plan::state::{ImageState, Placement};
-use crate::plan::{Plan, ResultDelivery};
 use crate::session::cache::{CachedPlan, PlanRequest, ResidentImage};
 use crate::session::devices::Engine;
 use crate::session::engine::failure::EvaluationError;
@@ -26,8 +26,7 @@ use crate::shape::{Shape, Window};
 #[doc(hidden)]
 pub struct Replay {
     request: PlanRequest,
-    plan: Plan,
-    batches: Batches,
+    made: CachedPlan,
     inputs: Vec<ReplayInput>,
     /// Node of each result, with its shape and type.
     results: Vec<(NodeId, Shape, DType)>,
@@ -77,7 +76,8 @@ impl Replay {
         if session.shows_plans() {
             return None; // explained plans are made for each picture
         }
-        let (request, CachedPlan { plan, batches, digest }) = state.plans.take_last()?;
+        let (request, made) = state.plans.take_last()?;
+        let plan = &made.plan;
         let input = |&(value, shape, dtype): &(ValueId, Shape, DType)| {
             let recorded = request.graph.nodes.iter().position(|n| n.op == Op::Source(value)).map(NodeId);
             let planned = plan.graph.nodes.iter().position(|n| n.op.source_value() == Some(value)).map(NodeId);
@@ -102,10 +102,10 @@ impl Replay {
         match known {
             Some(inputs) if all_handed && request.others.is_empty() => {
                 let most_on_device = plan.most_on_device();
-                Some(Replay { request, plan, batches, inputs, results, most_on_device })
+                Some(Replay { request, made, inputs, results, most_on_device })
             }
             _ => {
-                state.plans.put(request, CachedPlan { plan, batches, digest });
+                state.plans.put(request, made);
                 None
             }
         }
@@ -117,9 +117,11 @@ impl Replay {
         let there = |v: &ValueId| state.images.in_memory.get(v).map(|image| (image.state, image.among()));
         let sources = self.request.sources.iter().zip(&self.request.laid);
         let looked_at = |v: &ValueId| matches!(whose, ReplayInputKind::Images) || !self.is_input(*v);
+        let runs = engine.is_ready_for(&self.made.plan) && self.made.is_best(engine);
         let same = sources.into_iter().all(|((v, at, _), laid)| !looked_at(v) || there(v) == at.map(|at| (at, *laid)));
         let others = session.others(engine, state, &self.request.sources);
-        same && (others.is_empty() || engine.has_room_beside(ResidentImage::bytes_of(&others), self.most_on_device))
+        runs && same
+            && (others.is_empty() || engine.has_room_beside(ResidentImage::bytes_of(&others), self.most_on_device))
     }
 
     fn is_input(&self, value: ValueId) -> bool {
@@ -133,7 +135,9 @@ impl Replay {
         state: &mut SessionState,
         engine: &Engine,
     ) -> Result<ExecutionOutcome<StoredImage>, FailedExecution<StoredImage>> {
-        session.run_plan(state, engine, &self.request, (&self.plan, &mut self.batches), (false, DownloadStart::AtOnce))
+        let CachedPlan { plan, batches, forgone, .. } = &mut self.made;
+        engine.forgo(*forgone);
+        session.run_plan(state, engine, &self.request, (plan, batches), (false, DownloadStart::AtOnce))
     }
 
     /// Replaces the inputs' names by those of other images.
@@ -142,7 +146,7 @@ impl Replay {
             input.value = now;
             let Some(ReplayInputNodes { recorded, planned, source }) = input.read else { continue };
             self.request.graph.nodes[recorded.0].op = Op::Source(now);
-            self.plan.graph.nodes[planned.0].op = Kernel::Source(now);
+            self.made.plan.graph.nodes[planned.0].op = Kernel::Source(now);
             self.request.sources[source].0 = now;
         }
     }
@@ -209,9 +213,7 @@ impl Session {
         }
         let fit = pixels.len() == replay.inputs.len()
             && replay.inputs.iter().zip(&pixels).all(|(i, p)| p.len() == i.shape.len() * i.dtype.size());
-        let engine = self
-            .engine()
-            .filter(|e| fit && matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, ReplayInputKind::Pixels));
+        let engine = self.engine().filter(|e| fit && replay.fits(self, e, state, ReplayInputKind::Pixels));
         let Some(engine) = engine else { return Err(refused(None, Some(pixels))) };
         let values: Vec<ValueId> = pixels.iter().map(|_| state.names.value()).collect();
         for ((value, input), pixels) in values.iter().zip(&replay.inputs).zip(pixels) {
@@ -278,7 +280,7 @@ impl Session {
         let inputs = inputs.filter(|_| distinct && self.ranks() == 1);
         let replay = inputs.and_then(|inputs| Replay::of_last(self, state, &inputs, kinds(&nodes, values), None));
         let computes = |replay: &Replay| {
-            replay.results.iter().all(|(n, ..)| replay.plan.graph.node(*n).op.source_value().is_none())
+            replay.results.iter().all(|(n, ..)| replay.made.plan.graph.node(*n).op.source_value().is_none())
         };
         Ok(replay.filter(computes))
     }
@@ -297,7 +299,7 @@ impl Session {
             let image = results.remove(&node)?;
             let (id, value) = (self.0.numbers.record(), state.names.value());
             state.images.in_memory.insert(value, image);
-            let RecordedCall { site, line } = replay.plan.graph.node(node).site;
+            let RecordedCall { site, line } = replay.made.plan.graph.node(node).site;
             state.program.record(id, Op::Source(value), &[], shape, dtype, site);
             line.into_iter().for_each(|line| state.program.recorded_at(id, line));
             Some(Handle::new(self, Ok(id), (shape, dtype)))
@@ -377,9 +379,7 @@ impl Session {
         values: &[ValueId],
     ) -> Result<Option<ReplayResults>> {
         replay.rename(values);
-        let engine = self
-            .engine()
-            .filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, ReplayInputKind::Images));
+        let engine = self.engine().filter(|e| replay.fits(self, e, state, ReplayInputKind::Images));
         let Some(engine) = engine else { return Ok(None) };
         self.guard(state, |state| match replay.run_plan(self, state, engine) {
             Ok(ExecutionOutcome { images, delivered, .. }) => Ok(Some((replay.keep(state, images), delivered))),

@@ -14,9 +14,9 @@ use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::plan::movement::Load;
 use crate::plan::state::{ImageState, Placement};
 use crate::plan::work::ProgramWork;
-use crate::plan::{Action, Plan, ResultDelivery};
+use crate::plan::{Action, Plan, ResultDelivery, Setting};
 use crate::record::RecordId;
-use crate::session::cache::{CachedPlan, PlanRequest};
+use crate::session::cache::{CachedPlan, PlanCache, PlanRequest};
 use crate::session::devices::Engine;
 use crate::session::engine::failure::EvaluationError;
 use crate::session::images::image::StoredImage;
@@ -80,9 +80,17 @@ impl Session {
         (known, sending): (bool, DownloadStart),
     ) -> Result<ProgramRun, EvaluationError> {
         let start = Instant::now(); // the time of extraction is negligible
-        let (request, CachedPlan { plan, mut batches, digest }, new) =
-            self.find_or_make_plan(engine, state, request, known)?;
+        let (mut request, mut planned, mut new) = self.find_or_make_plan(engine, state, request, known)?;
         state.trace.planned(start);
+        let start = Instant::now();
+        if engine.connect_for(&planned.plan, &*self.0.comm).map_err(EvaluationError::BeforeExecution)? {
+            state.trace.started(start);
+            state.plans = PlanCache::default();
+            request.others = self.others(engine, state, &request.sources);
+            (request, planned, new) = self.find_or_make_plan(engine, state, request, known)?;
+        }
+        engine.forgo(planned.forgone);
+        let CachedPlan { plan, mut batches, digest, forgone } = planned;
         let ran = self.run_plan(state, engine, &request, (&plan, &mut batches), (new, sending));
         let (images, delivered) = match ran {
             Ok(ExecutionOutcome { images, delivered, .. }) => (images, Ok(delivered)),
@@ -96,7 +104,7 @@ impl Session {
             delivered,
         };
         if made.delivered.is_ok() {
-            state.plans.put(request, CachedPlan { plan, batches, digest });
+            state.plans.put(request, CachedPlan { plan, batches, digest, forgone });
         }
         Ok(made)
     }
@@ -268,6 +276,7 @@ impl Session {
             ..PlanRequest::default()
         };
         let setting = self.setting_among(engine, laid, ProgramWork::default);
+        let setting = Setting { direct: setting.direct && engine.is_connected(), ..setting };
         let plan = self.plan_for(engine, &request, setting)?;
         let ran =
             self.run_plan(state, engine, &request, (&plan, &mut Batches::default()), (true, DownloadStart::AtOnce));

@@ -574,7 +574,7 @@ impl<'a> BlockSteps<'a> {
     ) -> Result<Vec<DeviceRectangle>, EvaluationError> {
         let failed = |source| self.session.in_blocks_failed(source);
         let ((alone, engine), device) = (self.alone, self.device);
-        let (request, CachedPlan { plan, mut batches, digest }, new) = match local.ready.take() {
+        let (request, CachedPlan { plan, mut batches, digest, forgone }, new) = match local.ready.take() {
             Some((request, planned)) => (request, planned, false),
             None => {
                 let wants = vec![ResultDelivery::Keep; local.graph.roots.len()];
@@ -606,8 +606,8 @@ impl<'a> BlockSteps<'a> {
             part.extent.rect = local.roots[i];
             results.push(part);
         }
-        let planned = CachedPlan { plan, batches, digest };
-        if engine.capacity.is_none() {
+        let planned = CachedPlan { plan, batches, digest, forgone };
+        if engine.capacity().is_none() {
             local.ready.set(Some((request, planned)));
         } else {
             // The next plan depends on the other images on the device.
