@@ -78,6 +78,13 @@ pub(crate) fn open_devices(lanes: &[ListedDevice], threads: Option<usize>) -> Re
     Ok(opened)
 }
 
+/// Starts the GPU that a rank will open. Opening it reports what is wrong.
+pub(crate) fn warm_up(ordinal: Option<usize>, local: RankOnNode) {
+    if let Err(e) = gpu::warm_up(ordinal, local) {
+        log::debug!("the GPU is not started in advance: {e}");
+    }
+}
+
 #[cfg(feature = "cuda")]
 mod gpu {
     use horus_cuda::CudaDevice;
@@ -94,21 +101,27 @@ mod gpu {
         CudaDevice::count()
     }
 
-    /// Opens GPU `ordinal`, which all ranks of this node share. The default is one GPU per rank;
-    /// for a single rank, the GPU with the most free memory.
-    pub(super) fn open(
-        ordinal: Option<usize>,
-        threads: Option<usize>,
-        RankOnNode { rank, ranks }: RankOnNode,
-    ) -> Result<Box<dyn Device>> {
-        let (ordinal, sharers) = match ordinal {
+    /// The GPU of a rank, and the number of ranks that share it: all ranks of this node share a named one. The default
+    /// is one GPU per rank; for a single rank, the GPU with the most free memory.
+    fn of_rank(ordinal: Option<usize>, RankOnNode { rank, ranks }: RankOnNode) -> Result<(usize, usize)> {
+        Ok(match ordinal {
             Some(n) => (n, ranks),
             None if ranks == 1 => (CudaDevice::gpu_with_most_free_memory()?, 1),
             None => {
                 let gpus = CudaDevice::count()?;
                 (rank % gpus, ranks.div_ceil(gpus))
             }
-        };
+        })
+    }
+
+    /// Starts the GPU of a rank.
+    pub(super) fn warm_up(ordinal: Option<usize>, local: RankOnNode) -> Result<()> {
+        CudaDevice::warm_up(of_rank(ordinal, local)?.0)
+    }
+
+    /// Opens the GPU of a rank.
+    pub(super) fn open(ordinal: Option<usize>, threads: Option<usize>, local: RankOnNode) -> Result<Box<dyn Device>> {
+        let (ordinal, sharers) = of_rank(ordinal, local)?;
         let device = CudaDevice::open(ordinal, threads)?.shared_by(sharers);
         OPENED.store(true, Ordering::Relaxed);
         Ok(Box::new(device))
@@ -128,6 +141,10 @@ mod gpu {
     }
 
     pub(super) fn count() -> Result<usize> {
+        Err(missing())
+    }
+
+    pub(super) fn warm_up(_: Option<usize>, _: RankOnNode) -> Result<()> {
         Err(missing())
     }
 

@@ -199,7 +199,7 @@ pub use horus_core::io::AnyImage;
 /// ([`Image::to_array`](prelude::Image::to_array)). Import it from here: arrays of other versions
 /// are different types.
 pub use horus_core::ndarray;
-pub use ranks::ranks;
+pub use ranks::{ranks, ranks_beside};
 pub use session::{Builder, Session};
 
 /// Errors of all layers, down to the device.

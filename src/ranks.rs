@@ -5,11 +5,22 @@ use std::sync::Arc;
 
 use horus_core::comm::{Communicator, SingleRankComm};
 use horus_core::error::Result;
+use horus_core::settings::{DEVICE, DeviceChoice};
+
+use crate::devices::{RankOnNode, warm_up};
 
 /// Variables set by launchers: Open MPI and PRRTE, PMI-1 and PMI-2 (MPICH, Slurm), Intel MPI,
 /// MVAPICH.
 const LAUNCHERS: [&str; 6] =
     ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE"];
+
+/// The rank on its node, and the number of ranks there, in the variables of launchers: Open MPI, MPICH and Intel MPI,
+/// MVAPICH.
+const PLACES: [[&str; 2]; 3] = [
+    ["OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"],
+    ["MPI_LOCALRANKID", "MPI_LOCALNRANKS"],
+    ["MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"],
+];
 
 /// Returns the ranks that this process belongs to: the MPI ranks if a launcher such as `mpirun`
 /// started it (and Horus was built with the feature `mpi`), else this process alone.
@@ -19,10 +30,33 @@ const LAUNCHERS: [&str; 6] =
 /// # Errors
 /// [`Error::Config`](horus_core::error::Error::Config) if MPI cannot be used.
 pub fn ranks() -> Result<Arc<dyn Communicator>> {
-    if !is_launched() {
-        return Ok(Arc::new(SingleRankComm));
+    joined(&DeviceChoice::Auto)
+}
+
+/// [`ranks`] for a program that will compute on a device of this name (default: `HORUS_DEVICE`). A GPU starts while the
+/// process joins the others: each takes about a quarter of a second. Opening a session reports an unknown name.
+///
+/// # Errors
+/// As [`ranks`].
+pub fn ranks_beside(device: Option<&str>) -> Result<Arc<dyn Communicator>> {
+    let named = device.map_or_else(|| DEVICE.get().ok().flatten(), |name| name.parse().ok());
+    joined(&named.unwrap_or_default())
+}
+
+/// Joins the other ranks, while the GPU of this rank starts if `choice` names one.
+pub(crate) fn joined(choice: &DeviceChoice) -> Result<Arc<dyn Communicator>> {
+    let place = |[rank, ranks]: &[&str; 2]| {
+        let number = |name| std::env::var(name).ok()?.parse().ok();
+        Some(RankOnNode { rank: number(rank)?, ranks: number(ranks)? })
+    };
+    match (is_launched(), choice, PLACES.iter().find_map(place)) {
+        (false, ..) => Ok(Arc::new(SingleRankComm)),
+        (true, DeviceChoice::Cuda(ordinal), Some(local)) => std::thread::scope(|scope| {
+            scope.spawn(|| warm_up(*ordinal, local));
+            under_launcher()
+        }),
+        _ => under_launcher(),
     }
-    under_launcher()
 }
 
 /// Returns `true` if a launcher started this process and expects it to finalise MPI.

@@ -176,7 +176,7 @@ impl Builder {
             None => DEVICE.get()?.unwrap_or_default(),
         };
         let threads = self.threads.map_or_else(|| THREADS.get(), |n| Ok(Some(n)))?;
-        let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
+        let comm = self.comm.map_or_else(|| ranks::joined(&choice), Ok)?;
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
         let rank_on_node = self.rank_on_node.unwrap_or(comm.local_rank());
         let local = RankOnNode { rank: rank_on_node, ranks: comm.local_size() };

@@ -151,14 +151,22 @@ struct ForcingArgs {
     convection: f64,
 }
 
-/// The program `pop`; see [`batch::run`] for its exit status.
-pub fn run() -> ExitCode {
-    let args = PopArgs::command().try_get_matches().and_then(|matches| PopArgs::from_arg_matches(&matches));
-    batch::run_on_ranks(log::LevelFilter::Warn, args, |args, comm| {
+impl PopTask {
+    fn inputs(&self) -> &Inputs {
         let (PopTask::State(inputs)
         | PopTask::Mixing { inputs, .. }
         | PopTask::Kpp { inputs, .. }
-        | PopTask::Step { inputs, .. }) = &args.task;
+        | PopTask::Step { inputs, .. }) = self;
+        inputs
+    }
+}
+
+/// The program `pop`; see [`batch::run`] for its exit status.
+pub fn run() -> ExitCode {
+    let args = PopArgs::command().try_get_matches().and_then(|matches| PopArgs::from_arg_matches(&matches));
+    let device = args.as_ref().ok().and_then(|args| args.task.inputs().execution.device.clone());
+    batch::run_on_ranks(log::LevelFilter::Warn, device.as_deref(), args, |args, comm| {
+        let inputs = args.task.inputs();
         let builder = Session::builder().communicator(Arc::clone(comm));
         let session = inputs.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
         let written = compute(&args.task, inputs, &session);

@@ -199,7 +199,8 @@ pub enum RunEnd {
 /// failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after an interrupt. Only rank 0 prints.
 pub fn run(job: Result<BatchJob, clap::Error>) -> ExitCode {
     let level = job.as_ref().map_or(::log::LevelFilter::Warn, |job| job.options.log_level());
-    run_on_ranks(level, job, |job, comm| match &job.work {
+    let device = job.as_ref().ok().and_then(|job| job.options.execution.device.clone());
+    run_on_ranks(level, device.as_deref(), job, |job, comm| match &job.work {
         RunFiles::Single { input, output } => single::run(job, input, output, comm).map(|()| RunEnd::Done),
         RunFiles::Series { inputs, out_dir } => series::run(job, inputs, out_dir, comm),
         RunFiles::Numbers { inputs } => numbers::run(job, inputs, comm),
@@ -209,12 +210,13 @@ pub fn run(job: Result<BatchJob, clap::Error>) -> ExitCode {
 /// Runs any work within the frame of [`run`]: log level, ranks, signals, exit status.
 pub fn run_on_ranks<J>(
     level: ::log::LevelFilter,
+    device: Option<&str>,
     job: Result<J, clap::Error>,
     work: impl FnOnce(&J, &Arc<dyn Communicator>) -> Result<RunEnd>,
 ) -> ExitCode {
     log::begin(level);
     Audience::Command.set();
-    let comm = match horus::ranks() {
+    let comm = match horus::ranks_beside(device) {
         Ok(comm) => comm,
         Err(e) => {
             horus_core::warning::print(format_args!("error: {}", one_line(&e.to_string())));

@@ -85,6 +85,16 @@ impl CudaDevice {
         Ok(version)
     }
 
+    /// Starts the driver and the context of this GPU, which the process keeps: opening it takes less time later.
+    ///
+    /// # Errors
+    /// As [`CudaDevice::open`], without its compiler and settings.
+    pub fn warm_up(ordinal: usize) -> Result<(), Error> {
+        CudaDevice::count()?;
+        std::mem::forget(CudaContext::new(ordinal).map_err(unusable)?);
+        Ok(())
+    }
+
     /// Opens the GPU of this number. At most `threads` host threads copy pixels for it (by default one per logical
     /// processor), and never more than 16.
     ///
