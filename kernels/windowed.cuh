@@ -408,3 +408,87 @@ HS_FN void hs_rank_of_levels(hs_plane<T> in, i64 size, const int (&levels)[5], c
     const K found = hs_rank_by_bits(place, (K)0, 8 * (int)sizeof(T) - 2, keys);
     out[(i64)(y - p.out_start) * p.width + x] = hs_of_key<T>(found);
 }
+
+// The smallest KEPT of some keys, in order.
+template <class K, int KEPT> struct hs_smallest {
+    K keys[KEPT];
+    // Only the last `some` are filled by keys.
+    HS_FN_MEMBER explicit hs_smallest(int some) {
+#pragma unroll
+        for (int i = 0; i < KEPT; ++i) keys[i] = i + some < KEPT ? (K)0 : ~(K)0;
+    }
+    HS_FN_MEMBER void add(K key) {
+#pragma unroll
+        for (int i = 0; i < KEPT; ++i) {
+            const K less = key < keys[i] ? key : keys[i];
+            key = key < keys[i] ? keys[i] : key;
+            keys[i] = less;
+        }
+    }
+};
+
+// A box of pixels: its extents, and how far the pixel is from the first in each.
+struct hs_box_around {
+    int deep, front, tall, up, wide, left;
+};
+
+// The pixels of rank `place` in a box. Each thread keeps the smallest KEPT keys in order, or the largest if `flip` has all
+// bits; `place` then counts from that end. It computes ROWS pixels of a column, 1 or 4. Four share the rows in the middle
+// of a box of at least 3 rows, and two of them two rows more. A block has WARPS warps. Shared memory has the keys.
+template <int BORDER, int WARPS, int ROWS, int KEPT, class T>
+HS_FN void hs_rank_in_box(hs_plane<T> in, i64 size, const int (&levels)[5], const hs_around_rows& p, const hs_box_around& box,
+                          u32 place, int flip, T constant, int across, T* out) {
+    typedef decltype(hs_key(constant)) K;
+    const int plane = (int)blockIdx.y, rows = WARPS * ROWS + box.tall - 1, pitch = 32 + box.wide - 1;
+    const int x0 = (int)(blockIdx.x % across) * 32, y0 = p.row0 + (int)(blockIdx.x / across) * (WARPS * ROWS);
+    const int needed = min(WARPS * ROWS, p.row1 - y0) + box.tall - 1;
+    K* const tile = reinterpret_cast<K*>(hs_smem);
+    for (int l = 0; l < box.deep; ++l) {
+        const int read = hs_plane_read<BORDER>(plane, levels, l - box.front);
+        const hs_plane<T> level = {in.data + (read < 0 ? 0 : read - plane) * size, in.height, in.width, in.start, in.end};
+        for (int i = (int)threadIdx.x; i < needed * pitch; i += 32 * WARPS) {
+            const int y = i / pitch, x = i - y * pitch;
+            const T pixel =
+                read < 0 ? constant : hs_pixel<BORDER, BORDER>(level, y0 - box.up + y, x0 - box.left + x, constant);
+            tile[l * rows * pitch + i] = hs_key(pixel) ^ (K)(i64)flip;
+        }
+    }
+    __syncthreads();
+    const int column = (int)threadIdx.x % 32, first = (int)threadIdx.x / 32 * ROWS;
+    const int x = x0 + column, y = y0 + first;
+    if (x >= p.width || y >= p.row1) return;
+    const auto add = [&](hs_smallest<K, KEPT>& kept, int from, int to) {
+#pragma unroll 1
+        for (int l = 0; l < box.deep; ++l) {
+#pragma unroll 1
+            for (int r = from; r < to; ++r) {
+                const K* const row = tile + (l * rows + first + r) * pitch + column;
+                for (int dx = 0; dx < box.wide; ++dx) kept.add(row[dx]);
+            }
+        }
+    };
+    const auto store = [&](const hs_smallest<K, KEPT>& kept, int row) {
+        if (y + row < p.row1) {
+            out[hs_place(y + row, x, p.out_start, p.width)] = hs_of_key<T>(kept.keys[KEPT - 1] ^ (K)(i64)flip);
+        }
+    };
+    hs_smallest<K, KEPT> all((int)place + 1);
+    if constexpr (ROWS == 1) {
+        add(all, 0, box.tall);
+        store(all, 0);
+    } else {
+        add(all, 3, box.tall);
+#pragma unroll 1
+        for (int pair = 0; pair < 2; ++pair) {
+            hs_smallest<K, KEPT> two = all;
+            add(two, pair == 0 ? 1 : box.tall, pair == 0 ? 3 : box.tall + 2);
+#pragma unroll 1
+            for (int i = 0; i < 2; ++i) {
+                hs_smallest<K, KEPT> one = two;
+                const int row = i == 0 ? 2 * pair : box.tall + 2 * pair;
+                add(one, row, row + 1);
+                store(one, 2 * pair + i);
+            }
+        }
+    }
+}

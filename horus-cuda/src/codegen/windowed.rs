@@ -171,6 +171,9 @@ impl WindowTile {
 fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: KernelLimits) -> Result<Generated, DeviceError> {
     let (dtype, out) = (shapes.inputs[0].dtype, shapes.output);
     let (width, height) = (out.shape.width, shapes.rows.len());
+    if let Some(kept) = KeptRanks::of(rank, dtype, limits.shared) {
+        return ranks_in_box(&kept, border, shapes);
+    }
     let (mut p, mut body, constant) = params(border, shapes);
     p.pointer("const int", "spans", Pointer::Table);
     p.int("count", rank.spans.len().cast_signed());
@@ -222,6 +225,105 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: KernelLimit
         table: table(&all),
         ..program(&[PRELUDE, WINDOWED], &body, p, grid, HistogramColumns::WIDE, shared)
     })
+}
+
+/// How threads keep keys in order to find ranks in a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KeptRanks {
+    /// Levels before the pixel, and all.
+    front: usize,
+    deep: usize,
+    reach: Reach,
+    /// Number of keys that a thread keeps.
+    kept: usize,
+    /// The rank, counted from the end at which keys are kept.
+    place: usize,
+    from_largest: bool,
+    /// Pixels of a thread.
+    rows: usize,
+    /// Bytes of shared memory.
+    shared: usize,
+}
+
+impl KeptRanks {
+    /// Warps of a block.
+    const WARPS: usize = 8;
+    /// Most bytes of the keys that a thread keeps: they are in registers, and up to three times.
+    const MOST: usize = 128;
+
+    /// Ranks in a box that contains the pixel, if keeping keys takes fewer instructions than histograms or a search.
+    fn of(rank: &Ranked, dtype: DType, room: usize) -> Option<KeptRanks> {
+        let (count, place, reach) = (rank.count(), rank.place, rank.reach());
+        let front = rank.spans.first()?.z.min(0).unsigned_abs() as usize;
+        let deep = front + rank.spans.last()?.z.max(0).unsigned_abs() as usize + 1;
+        let (tall, wide) = (reach.up + reach.down + 1, reach.left + reach.right + 1);
+        if deep.checked_mul(tall)?.checked_mul(wide)? != count {
+            return None;
+        }
+        let from_largest = count - place <= place;
+        let end = if from_largest { count - place } else { place + 1 };
+        let kept = end.next_multiple_of(match end {
+            ..=8 => 1,
+            9..=16 => 2,
+            _ => 4,
+        });
+        let (key, rows) = (dtype.size().max(4), if tall < 3 { 1 } else { 4 });
+        let shared = key * deep * (KeptRanks::WARPS * rows + tall - 1) * (32 + wide - 1);
+        // Keys of a pixel, and instructions: to keep one, of which a minimum counts twice, or to find the rank otherwise.
+        // The latter are from times on an H200.
+        let added = if rows == 1 { count } else { deep * wide * (tall + 5) / 4 };
+        let keeping = added * (4 * kept + 8) * key / 4;
+        let otherwise = match dtype.size() {
+            _ if rank.crosses_levels() => count * 30 * dtype.size(),
+            1 => 2000,
+            _ => 5000 + 30 * count,
+        };
+        let fits = kept * key <= KeptRanks::MOST && shared <= SHARED.min(room);
+        (fits && keeping < otherwise).then_some(KeptRanks {
+            front,
+            deep,
+            reach,
+            kept,
+            place: end - 1,
+            from_largest,
+            rows,
+            shared,
+        })
+    }
+}
+
+fn ranks_in_box(of: &KeptRanks, border: Border, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (mut p, mut body, constant) = params(border, shapes);
+    let shape = shapes.output.shape;
+    let [depth, channels] = [shape.depth as i32, shape.channels as i32];
+    let levels = p.shared_ints("levels", [channels, depth, channels, -1, 1]);
+    let across = shape.width.div_ceil(32);
+    let Reach { up, down, left, right } = of.reach;
+    for (member, v) in [
+        ("deep", of.deep),
+        ("front", of.front),
+        ("tall", up + down + 1),
+        ("wide", left + right + 1),
+        ("place", of.place),
+        ("up", up),
+        ("left", left),
+        ("across", across),
+    ] {
+        p.int(member, v.cast_signed());
+    }
+    p.int("flip", if of.from_largest { -1 } else { 0 });
+    body.push(Stmt::Let {
+        ctype: "const hs_box_around".into(),
+        name: "box".into(),
+        value: Expr::Members(None, args!["p.deep", "p.front", "p.tall", "p.up", "p.wide", "p.left"]),
+    });
+    let mut arguments = args!["in", "p.in_plane", levels, "at", "box", "p.place", "p.flip"];
+    arguments.extend(args![constant, "p.across", "out"]);
+    let template = template![border_name(border), KeptRanks::WARPS, of.rows, of.kept];
+    body.push(CppCall::new("hs_rank_in_box", template, arguments).into());
+    let high = KeptRanks::WARPS * of.rows;
+    let grid = [blocks(across * shapes.rows.len().div_ceil(high), "a rank")?, blocks(shape.planes(), "planes")?];
+    Ok(program(&[PRELUDE, WINDOWED], &body, p, grid, 32 * KeptRanks::WARPS, of.shared))
 }
 
 /// Ranks across levels: each thread searches for the rank of its pixel, bit by bit.

@@ -439,8 +439,11 @@ fn orders() -> Vec<ConformanceLaunch> {
                 add(format!("Pixel {reduce:?} {border}"), single(LeafOp::OrderFilter(0, g.into(), border), dtype), 1);
             }
             let square: Vec<_> = (-3..=3).flat_map(|y| (-2..=2).map(move |x| (y, x))).collect();
-            for place in [0, 17, 29, 34] {
-                let how = Windowed::Rank(Ranked::new(&square, place));
+            let large: Vec<_> = (-4..=4).flat_map(|y| (-4..=4).map(move |x| (y, x))).collect();
+            let five: Vec<_> = (-2..=2).flat_map(|y| (-2..=2).map(move |x| (y, x))).collect();
+            let ranks = [(&square, 0), (&square, 17), (&square, 29), (&square, 34), (&five, 22), (&large, 40)];
+            for (footprint, place) in ranks {
+                let how = Windowed::Rank(Ranked::new(footprint, place));
                 add(format!("{} {border}", how.name()), Kernel::from(Sliding { how, border }), 1);
             }
         }
@@ -812,6 +815,7 @@ fn prologues() -> Vec<ConformanceLaunch> {
 fn windows() -> Vec<(Windowed, Border)> {
     let mean = |up, down, left, right| Windowed::Mean(BoxMean::over(Reach { up, down, left, right }));
     let square: Vec<_> = (-3..=3).flat_map(|y| (-2..=2).map(move |x| (y, x))).collect();
+    let large: Vec<_> = (-4..=4).flat_map(|y| (-4..=4).map(move |x| (y, x))).collect();
     let apart = [(-3, 1), (-1, -2), (-1, -1), (-1, 2), (0, 4), (2, 0)];
     vec![
         (mean(2, 1, 3, 5), Border::Reflect101),
@@ -821,6 +825,9 @@ fn windows() -> Vec<(Windowed, Border)> {
         (Windowed::Rank(Ranked::new(&square, 17)), Border::Reflect),
         (Windowed::Mean(BoxMean { reach: Reach { left: 4, ..Reach::NONE }, count: 0 }), Border::Replicate),
         (Windowed::Rank(Ranked::new(&apart, 3)), Border::Constant(1.0)),
+        (Windowed::Rank(Ranked::new(&large, 40)), Border::Reflect),
+        (Windowed::Rank(Ranked::new(&[(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 0), (0, 1)], 1)), Border::Wrap),
+        (Windowed::Rank(Ranked::new(&large, 70)), Border::Reflect101),
     ]
 }
 
@@ -908,11 +915,13 @@ fn others() -> Vec<ConformanceLaunch> {
         }
         let volume = Shape { depth: 4, channels: 2, ..SMALL };
         let block = (-2..3).flat_map(|z| (-1..2).flat_map(move |y| (-2..3).map(move |x| (z, y, x))));
+        let cube = (-1..2).flat_map(|z| (-1..2).flat_map(move |y| (-1..2).map(move |x| (z, y, x))));
         let apart = [(-5, 1, 0), (0, -2, 40), (1, 0, -1), (1, 0, 0), (2, 3, 1)];
         for (rank, border) in [
             (Ranked::across(block.clone(), 37), Border::Reflect),
             (Ranked::across(apart, 1), Border::Constant(2.0)),
             (Ranked::across(block, 74), Border::Wrap),
+            (Ranked::across(cube, 13), Border::Replicate),
         ] {
             let how = Windowed::Rank(rank);
             let name = format!("{} across levels {border}", how.name());
