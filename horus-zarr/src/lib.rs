@@ -29,6 +29,7 @@
 //! should have, a warning is logged. A chunk that is truncated or cannot be decoded is an error
 //! that names its file. Only rank 0 reads and writes; all ranks return the same result.
 
+mod checkpoint;
 mod layout;
 mod misnamed_chunks;
 mod sink;
@@ -49,6 +50,7 @@ use horus_core::io::{
 use horus_core::session::Session;
 use horus_core::shape::Shape;
 
+pub use crate::checkpoint::ZarrCheckpoints;
 use crate::layout::Role;
 use crate::sink::{ArraySink, write_json};
 use crate::source::ArraySource;

@@ -33,6 +33,8 @@ pub enum Norm {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Until {
+    /// Number of iterations that were made before the loop.
+    done: usize,
     steps: usize,
     below: Option<f64>,
     norm: Norm,
@@ -42,14 +44,14 @@ pub struct Until {
 impl Until {
     /// Ends the loop after this many iterations.
     pub fn steps(steps: usize) -> Until {
-        Until { steps, below: None, norm: Norm::Max, every: 1 }
+        Until { done: 0, steps, below: None, norm: Norm::Max, every: 1 }
     }
 
     /// Ends the loop when an iteration changes the state by less than `eps`, or after `most`
     /// iterations. The change is measured after every tenth iteration and after the last one; see
     /// [`Until::every`].
     pub fn below(eps: f64, most: usize) -> Until {
-        Until { steps: most, below: Some(eps), norm: Norm::Max, every: 10 }
+        Until { done: 0, steps: most, below: Some(eps), norm: Norm::Max, every: 10 }
     }
 
     /// Sets the measure of change (default: [`Norm::Max`]).
@@ -60,6 +62,11 @@ impl Until {
     /// Measures the change after every `steps` iterations. A measurement reads the state once more.
     pub fn every(self, steps: usize) -> Until {
         Until { every: steps, ..self }
+    }
+
+    /// Continues a loop that has made so many iterations.
+    pub(super) fn after(self, done: usize) -> Until {
+        Until { done, ..self }
     }
 
     fn check(&self, site: Site) -> Result<()> {
@@ -134,7 +141,7 @@ impl Norm {
     }
 }
 
-fn handles<S: LoopState>(state: &S) -> Vec<&Handle> {
+pub(super) fn handles<S: LoopState>(state: &S) -> Vec<&Handle> {
     let mut all = Vec::new();
     state.handles(&mut all);
     all
@@ -246,7 +253,7 @@ impl Session {
         self.looped(state, until.into(), step, Some((every, &mut watch)), site)
     }
 
-    fn looped<S: LoopState>(
+    pub(super) fn looped<S: LoopState>(
         &self,
         state: S,
         until: Until,
@@ -259,9 +266,9 @@ impl Session {
         if let Err(e) = until.check(site).and_then(|()| same_kind(&given, &given, self, site)).and_then(|()| known()) {
             return self.refused(e);
         }
-        if until.steps == 0 || given.is_empty() {
+        if until.steps <= until.done || given.is_empty() {
             self.evaluate_these(&given)?;
-            return Ok(Iterated { state, steps: 0, change: None, ending: Ending::Steps });
+            return Ok(Iterated { state, steps: until.done, change: None, ending: Ending::Steps });
         }
         let stand_ins = StandIns::new(self, &given, site);
         let next = step(&state.with(&mut stand_ins.handles().iter().cloned()));
@@ -299,7 +306,8 @@ impl Session {
         };
         let measured: Vec<&Handle> = measured.iter().map(Value::handle).collect();
         let (every, mut watch) = watch.unzip();
-        let ends = LoopLimits { steps: until.steps, measured: until.below.map(|_| until.every), watched: every };
+        let measured_every = until.below.map(|_| until.every);
+        let ends = LoopLimits { done: until.done, steps: until.steps, measured: measured_every, watched: every };
         let mut stopped = false;
         let attributes: Vec<_> = before.iter().zip(&after).map(|(b, a)| Attributes::of_loop(b, a)).collect();
         let known = |handles: Vec<Handle>| {
@@ -341,7 +349,7 @@ impl Session {
     ) -> Result<Iterated<S>> {
         let until = told.until;
         self.check_loop_fits(&handles(&state), site)?;
-        for done in 1..=until.steps {
+        for done in until.done + 1..=until.steps {
             let next = step(&state);
             let (before, after) = (handles(&state), handles(&next));
             if let Err(e) = same_kind(&before, &after, self, site) {
@@ -371,7 +379,8 @@ struct RecordedStep<S> {
     stand_ins: StandIns,
 }
 
-type StepWatcher<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;
+/// Receives the number of iterations and the state, and may end the loop.
+pub(super) type StepWatcher<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;
 
 /// Decides when a loop ends.
 struct LoopMonitor {

@@ -87,6 +87,7 @@ mod watershed;
 mod volume;
 mod volume_filters;
 
+mod checkpoint;
 mod iterate;
 mod loop_state;
 
@@ -103,6 +104,7 @@ pub use arrays::ArrayAxes;
 pub use axis::{Axes, Grouping, Over, Several};
 pub use bilateral::bilateral;
 pub use canny::canny;
+pub use checkpoint::{CheckpointImage, CheckpointStore, Checkpoints};
 pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};
 pub use distances::Distances;

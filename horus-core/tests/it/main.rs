@@ -8,6 +8,7 @@ mod api;
 mod blocking;
 mod blocks;
 mod carried;
+mod checkpoints;
 mod composed;
 mod coordinates;
 mod deferred;

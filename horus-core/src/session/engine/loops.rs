@@ -42,6 +42,8 @@ fn together(body: &LoopBody) -> usize {
 /// End of a loop, and the iterations that are measured or watched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopLimits {
+    /// Number of iterations that were made before the loop.
+    pub(crate) done: usize,
     /// Maximum number of iterations.
     pub(crate) steps: usize,
     /// Iterations between measurements; `None` if nothing is measured.
@@ -179,7 +181,7 @@ impl Session {
         decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
         watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
     ) -> Result<LoopResult> {
-        let mut running = match self.loop_of(looped, ends.steps)? {
+        let mut running = match self.loop_of(looped, ends.steps - ends.done)? {
             PreparedLoop::Running(running) => running,
             PreparedLoop::LookedInto(initial) => return Ok(LoopResult::LookedInto(initial)),
         };
@@ -353,7 +355,7 @@ impl RunningLoop<'_> {
         watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
     ) -> Result<usize> {
         let most = self.most;
-        let mut done = 0;
+        let mut done = ends.done;
         let mut measuring: Option<MeasuredStep> = None;
         while done < ends.steps {
             let stop = ends.next(done);
@@ -361,7 +363,7 @@ impl RunningLoop<'_> {
             // The measured change of a state is a number for whole planes.
             let in_blocks = rest - usize::from(ends.measures(stop));
             let (steps, pending) = if self.blocks.is_some() && in_blocks > 0 {
-                self.run_in_blocks(in_blocks, done == 0)?;
+                self.run_in_blocks(in_blocks, done == ends.done)?;
                 (in_blocks, None)
             } else {
                 // Few different numbers need few plans.
