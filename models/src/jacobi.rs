@@ -10,6 +10,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use horus::prelude::*;
 use horus_core::comm::Communicator;
 use horus_core::device::Device;
+use horus_core::image::Checkpoints;
 use horus_core::io::{FileTarget, Format, on_root};
 
 use crate::loops::{describe_ending, in_parts, parse_tolerance};
@@ -17,6 +18,7 @@ use crate::poisson::{Poisson, Rhs};
 use horus_apps::batch::{self, RunEnd};
 use horus_apps::execution::Execution;
 use horus_apps::report::{Breakdown, Printer, Summary};
+use horus_zarr::ZarrCheckpoints;
 
 /// Points times iterations from which waiting for a GPU is worth it, if no device is requested.
 const MANY: f64 = 1e9;
@@ -66,6 +68,18 @@ struct JacobiArgs {
     /// Parts of the rows of a relaxed rank, at most, which are updated in place one after the other
     #[arg(long, value_name = "P", default_value = "1", requires = "relaxed")]
     parts: NonZeroUsize,
+
+    /// Write the state to this Zarr store now and then, while the steps go on
+    #[arg(long, value_name = "STORE", conflicts_with = "relaxed")]
+    checkpoint: Option<PathBuf>,
+
+    /// Steps between checkpoints
+    #[arg(long, value_name = "N", default_value = "1000", requires = "checkpoint")]
+    checkpoint_every: NonZeroUsize,
+
+    /// Continue from the last checkpoint, if there is one: the result has the same bits, on any ranks and devices
+    #[arg(long, requires = "checkpoint")]
+    resume: bool,
 
     /// The file to write: npy for the exact values, or a picture, scaled to their range
     #[arg(long, value_name = "FILE")]
@@ -127,7 +141,12 @@ fn solve<T: Float>(args: &JacobiArgs, session: Session, printer: &Printer, start
         let map = in_parts(args.size.get(), session.ranks(), args.parts.get())?;
         session.place(map.exchanging_every(args.inner.get())?.relaxed(age))?;
     }
-    let done = problem.relaxed(args.steps, args.tolerance)?;
+    let checkpoints = args.checkpoint.as_ref().map(|store| {
+        let levels = args.depth.map_or(String::new(), |depth| format!(" --depth {depth}"));
+        let program = format!("jacobi --size {}{levels} --rhs {:?} {}", args.size, args.rhs, T::DTYPE);
+        Checkpoints::new(ZarrCheckpoints::at(store).of(program), args.checkpoint_every.get()).resume(args.resume)
+    });
+    let done = problem.relaxed(args.steps, args.tolerance, checkpoints.as_ref())?;
     let relaxed = started.elapsed();
     let scale = done.state.save_with(out, &SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() })?;
     let (time, times) = (started.elapsed(), session.times());

@@ -4,6 +4,7 @@ use std::f64::consts::PI;
 
 use clap::ValueEnum;
 use horus::prelude::*;
+use horus_core::image::Checkpoints;
 use horus_core::session::Session as CoreSession;
 
 use crate::loops::until;
@@ -107,9 +108,18 @@ impl<T: Float> Poisson<T> {
     /// Iterates so many times from 0, or until an iteration changes no point by `tolerance`.
     ///
     /// # Errors
-    /// See `Session::iterate`.
-    pub fn relaxed(&self, steps: usize, tolerance: Option<f64>) -> Result<Iterated<Image<T>>> {
-        self.session.iterate(self.begin(), until(steps, tolerance), |u| self.step(u))
+    /// See `Session::iterate_checkpointed`.
+    pub fn relaxed(
+        &self,
+        steps: usize,
+        tolerance: Option<f64>,
+        checkpoints: Option<&Checkpoints>,
+    ) -> Result<Iterated<Image<T>>> {
+        let (until, step) = (until(steps, tolerance), |u: &Image<T>| self.step(u));
+        match checkpoints {
+            None => self.session.iterate(self.begin(), until, step),
+            Some(checkpoints) => self.session.iterate_checkpointed(self.begin(), until, step, checkpoints),
+        }
     }
 }
 

@@ -88,7 +88,7 @@ fn jacobi_in_space_computes_what_numpy_does() {
 
 #[test]
 fn jacobi_approaches_the_solution() {
-    let done = Poisson::<f64>::new(&cpu(), 15, Rhs::Broadcast).unwrap().relaxed(10_000, Some(1e-15)).unwrap();
+    let done = Poisson::<f64>::new(&cpu(), 15, Rhs::Broadcast).unwrap().relaxed(10_000, Some(1e-15), None).unwrap();
     assert_eq!(done.ending, Ending::Converged);
     let wave = |i: usize| (std::f64::consts::PI * (i + 1) as f64 / 16.0).sin();
     let solution: Vec<f64> = (0..225).map(|p| wave(p / 15) * wave(p % 15)).collect();
@@ -174,8 +174,8 @@ fn ranks_and_modes_give_the_same_bits() {
                 Session::builder().device("cpu").threads(1).mode(mode).communicator(Arc::new(comm)).build().unwrap();
             let mut all: Vec<u64> = Vec::new();
             for rhs in [Rhs::Broadcast, Rhs::Image] {
-                let single = Poisson::<f32>::new(&s, 23, rhs).unwrap().relaxed(45, None).unwrap();
-                let double = Poisson::<f64>::new(&s, 23, rhs).unwrap().relaxed(500, Some(1e-3)).unwrap();
+                let single = Poisson::<f32>::new(&s, 23, rhs).unwrap().relaxed(45, None, None).unwrap();
+                let double = Poisson::<f64>::new(&s, 23, rhs).unwrap().relaxed(500, Some(1e-3), None).unwrap();
                 all.extend(single.state.to_vec().unwrap().iter().map(|v| u64::from(v.to_bits())));
                 all.extend(double.state.to_vec().unwrap().iter().map(|v| v.to_bits()));
                 all.extend([single.change, double.change].map(|c| c.unwrap().to_bits()));
@@ -200,7 +200,7 @@ fn ranks_and_modes_give_the_same_bits() {
 
 #[test]
 fn relaxed_ranks_come_to_the_same_solution() {
-    let solution = Poisson::<f64>::new(&cpu(), 7, Rhs::Image).unwrap().relaxed(1000, None).unwrap();
+    let solution = Poisson::<f64>::new(&cpu(), 7, Rhs::Image).unwrap().relaxed(1000, None, None).unwrap();
     let solution = solution.state.to_vec().unwrap();
     for (age, inner, parts) in [(1, 1, 1), (4, 1, 1), (0, 4, 1), (4, 1, 2)] {
         let each = ThreadComm::run(3, |comm| {
@@ -213,7 +213,7 @@ fn relaxed_ranks_come_to_the_same_solution() {
             let map = in_parts(7, 3, parts).unwrap().exchanging_every(inner).unwrap();
             session.place(map.relaxed(age)).unwrap();
             let problem = Poisson::<f64>::new(&session, 7, Rhs::Broadcast).unwrap();
-            let [done, bounded] = [1000, 12].map(|steps| problem.relaxed(steps, Some(1e-6)).unwrap());
+            let [done, bounded] = [1000, 12].map(|steps| problem.relaxed(steps, Some(1e-6), None).unwrap());
             assert!(bounded.steps == 12 && bounded.ending == Ending::Steps && bounded.change > Some(1e-6));
             assert!(done.steps < 1000 && done.ending == Ending::Converged);
             assert!(told.load(Ordering::Relaxed) > 2, "in strips");

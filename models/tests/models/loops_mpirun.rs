@@ -2,7 +2,8 @@
 #![cfg(feature = "mpi")]
 
 use std::fs;
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use crate::files::{SMALL, text};
 
@@ -60,5 +61,50 @@ fn an_error_is_told_once() {
         let said = text(&out.stderr);
         assert!(!out.status.success());
         assert_eq!(said.matches("error: ").count(), 1, "{said}");
+    }
+}
+
+/// Kills all ranks at moments of the loop, and continues on other numbers of ranks.
+#[test]
+fn a_killed_loop_continues_on_other_ranks_to_the_same_bits() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (file, store) = (path("u.npy"), path("jacobi.zarr"));
+    let words = ["--size", "150", "--steps", "6000", "--f64", "--out", &file, "--checkpoint-every", "100"];
+    let run = |ranks: &str, store: &str| {
+        let mut command = crate::launcher::mpirun();
+        command.args(["-n", ranks, JACOBI]).args(words).args(["--checkpoint", store, "--resume"]);
+        command
+    };
+    let out = run("1", &path("whole.zarr")).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let want = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    let mut killed = 0;
+    for (ranks, steps) in [("2", 300), ("1", 1500), ("3", 3000)] {
+        let mut job = run(ranks, &store).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let complete = || {
+            let about = fs::read_to_string(dir.path().join("jacobi.zarr/zarr.json")).unwrap_or_default();
+            let about: serde_json::Value = serde_json::from_str(&about).unwrap_or_default();
+            about["attributes"]["horus_checkpoint"]["steps"].as_u64().unwrap_or(0)
+        };
+        while complete() < steps && job.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        killed += usize::from(job.try_wait().unwrap().is_none());
+        job.kill().unwrap();
+        let _ = job.wait().unwrap();
+        // mpirun was killed; its ranks end when they notice.
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert!(killed > 0, "the loop always ended before it could be killed");
+    let out = run("2", &store).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(fs::read(&file).unwrap() == want, "other bits after {killed} kills");
+    let other = [JACOBI, "--size", "150", "--steps", "9", "--out", &file, "--checkpoint", &store];
+    for (more, words) in [(&["--f64"][..], "after"), (&["--resume"], "another program")] {
+        let out = mpirun("2", &[&other[..], more].concat());
+        let said = text(&out.stderr);
+        assert!(!out.status.success() && said.matches("error: ").count() == 1 && said.contains(words), "{said}");
     }
 }
