@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::panic::Location;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::error::Result;
@@ -9,8 +10,10 @@ use horus::prelude::{DType, Ending, Iterated, Norm, Session as Open, Until};
 use horus::types::LoopState;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::host::external::DeviceArray;
+use horus_core::image::Checkpoints;
 use horus_core::plan::ResultDelivery;
 use horus_core::session::{DeviceInput, FailedReplay, Handle, Pending, Replay, ReplayInputKind, StandIns};
+use horus_zarr::ZarrCheckpoints;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -337,10 +340,10 @@ type IterateResult = (Vec<PyImage>, usize, Option<f64>, &'static str);
 type StoppingRule = (usize, Option<f64>, String, usize);
 
 /// Iterates a function that takes images and returns as many, until the given number of iterations is reached or the
-/// change of an iteration is below a bound. `look` is called with number and state at the same interval; a true result
-/// ends the loop.
+/// change of an iteration is below a bound. `look` is called with number and state at an interval; a true result ends the
+/// loop. `checkpoints` are the path of a store, an interval, and whether the loop continues from the last one.
 #[pyfunction]
-#[pyo3(signature = (session, state, step, ends, look))]
+#[pyo3(signature = (session, state, step, ends, look, checkpoints))]
 pub(crate) fn iterate(
     py: Python<'_>,
     session: &PySession,
@@ -348,6 +351,7 @@ pub(crate) fn iterate(
     step: Py<PyAny>,
     ends: StoppingRule,
     look: Option<(Py<PyAny>, usize)>,
+    checkpoints: Option<(PathBuf, usize, bool)>,
 ) -> PyResult<IterateResult> {
     let (steps, below, norm, every) = ends;
     let norm = match norm.as_str() {
@@ -367,12 +371,17 @@ pub(crate) fn iterate(
     let caller = StepCaller { watch: &session.watch, raised: Mutex::default() };
     let run = || {
         let step = |state: &PyLoopState| caller.step(&step, state);
-        match &look {
-            None => session.open.iterate(initial, until, step),
-            Some((look, watched)) => {
-                let look = |steps: usize, state: &PyLoopState| Ok(caller.call_observer(look, steps, state));
-                session.open.iterate_watched(initial, until, step, *watched, look)
+        let mut watch = look.as_ref().map(|(look, every)| {
+            (*every, |steps: usize, state: &PyLoopState| Ok(caller.call_observer(look, steps, state)))
+        });
+        match (&checkpoints, &mut watch) {
+            (Some((path, every, resumes)), watch) => {
+                let checkpoints = Checkpoints::new(ZarrCheckpoints::at(path), *every).resume(*resumes);
+                let watch = watch.as_mut().map(|(every, watch)| (*every, watch as _));
+                session.open.iterate_checkpointed_and_watched(initial, until, step, &checkpoints, watch)
             }
+            (None, Some((every, watch))) => session.open.iterate_watched(initial, until, step, *every, watch),
+            (None, None) => session.open.iterate(initial, until, step),
         }
     };
     let ran = session.watch.finish_evaluation(detached(py, run));

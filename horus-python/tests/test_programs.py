@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -326,3 +329,63 @@ def test_a_session_reports_in_one_page(tmp_path: Path) -> None:
         hi.session(device="cpu").report(tmp_path / "none.html")
     with pytest.raises(OSError), hi.session(device="cpu", explain=True) as session:
         session.report(tmp_path / "no" / "run.html")
+
+
+LOOP = """
+import sys
+import numpy as np
+import horus_image as hi
+from horus_image import ndimage
+
+u = np.random.default_rng(5).random((300, 200))
+v = (u * 100).astype(np.uint16)
+done = hi.iterate(lambda u, v: (ndimage.gaussian_filter(u, 1.0) + u * 1e-3, ndimage.maximum_filter(v, 3) // np.uint16(2) + v // np.uint16(3)), (u, v), 400,
+                  checkpoint=sys.argv[1], checkpoint_every=20, resume=True)
+np.savez(sys.argv[2], u=done.state[0].compute(), v=done.state[1].compute(), steps=done.steps)
+"""
+
+
+def test_a_killed_loop_continues_to_the_same_bits(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+
+    def run(store: str, seconds: float | None) -> bool:
+        try:
+            subprocess.run([sys.executable, "-c", LOOP, tmp_path / store, tmp_path / f"{store}.npz"], timeout=seconds, check=True)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    begun = time.monotonic()
+    assert run("whole", None)
+    whole = time.monotonic() - begun
+    kills = sum(not run("killed", rng.uniform(0.3, 1.0) * whole) for _ in range(5))
+    assert run("killed", None)
+    want, got = np.load(tmp_path / "whole.npz"), np.load(tmp_path / "killed.npz")
+    for name in ("u", "v", "steps"):
+        assert want[name].tobytes() == got[name].tobytes(), (name, kills)
+
+
+def test_checkpoints_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    store, u = tmp_path / "loop.zarr", np.ones((5, 6))
+
+    def run(state: Any, **more: Any) -> hi.Iterated:
+        return hi.iterate(lambda *all: [u * 0.5 for u in all], state, 9, checkpoint=store, checkpoint_every=4, **more)
+
+    assert run([u]).steps == 9
+    seen: list[int] = []
+    assert float(run([u], resume=True, watch=lambda step, u: seen.append(step)).state[0].max()) == 0.5**9
+    assert seen == [9]
+    with pytest.raises(OSError, match=r"loop.zarr.*after 8 steps: resume"):
+        run([u])
+    with pytest.raises(OSError, match="has 1 images, the loop 2"):
+        run([u, u], resume=True)
+    with pytest.raises(OSError, match="image 0 of its checkpoint is 5x6 f64, that of the loop 5x6 f32"):
+        run([u.astype(np.float32)], resume=True)
+    (store / "8" / "0" / "c" / "0" / "0").write_bytes(bytes(5 * 6 * 8))
+    with pytest.raises(OSError, match="damaged"):
+        run([u], resume=True)
+    (tmp_path / "other.zarr").mkdir()
+    (tmp_path / "other.zarr" / "notes").write_text("mine")
+    with pytest.raises(OSError, match="without checkpoints, but with"):
+        hi.iterate(lambda u: u, u, 9, checkpoint=tmp_path / "other.zarr")
+    assert (tmp_path / "other.zarr" / "notes").read_text() == "mine"

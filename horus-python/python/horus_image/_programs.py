@@ -42,6 +42,9 @@ def iterate(
     every: int = 10,
     watch: Callable[..., Any] | None = None,
     watch_every: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 1000,
+    resume: bool = False,
 ) -> Iterated:
     """Repeat a step on its own result: ``state = step(state)``.
 
@@ -65,6 +68,14 @@ def iterate(
         Called with the number of steps and the images of the state after every `watch_every` steps; ends the loop by returning true.
     watch_every : int, optional
         See `watch`.
+    checkpoint : path, optional
+        A Zarr store to which the state is written after every `checkpoint_every` steps, while the loop continues. It must not contain a
+        checkpoint, unless the loop resumes.
+    checkpoint_every : int, optional
+        See `checkpoint`.
+    resume : bool, optional
+        Continue from the last checkpoint, if there is one. Given the same `step`, initial `state` and `steps`, the result has the same bits
+        as without an interruption. `steps` counts all steps, also those before.
 
     Returns
     -------
@@ -113,6 +124,7 @@ def iterate(
         called,
         (steps, below, norm, every),
         None if watch is None else (looked, watch_every),
+        None if checkpoint is None else (os.fspath(checkpoint), checkpoint_every, resume),
     )
     last = images(cores)
     kind = list if isinstance(state, list) else tuple
