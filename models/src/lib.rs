@@ -10,6 +10,7 @@ pub mod ocean;
 pub mod perona_malik;
 pub mod poisson;
 pub mod pop;
+pub mod surface;
 pub mod tracers;
 mod unesco;
 pub mod weather;

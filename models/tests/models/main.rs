@@ -10,4 +10,5 @@ mod loops_mpirun;
 mod memory;
 #[path = "../../../horus-apps/tests/programs/promise/mod.rs"]
 mod promise;
+mod surface;
 mod weather;
