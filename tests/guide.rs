@@ -178,6 +178,7 @@ fn each_method_is_described_or_named() {
         "height",
         "in_place",
         "lower",
+        "new",
         "order_digit",
         "rank_at",
         "related",

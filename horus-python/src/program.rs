@@ -378,7 +378,7 @@ pub(crate) fn iterate(
             (Some((path, every, resumes)), watch) => {
                 let checkpoints = Checkpoints::new(ZarrCheckpoints::at(path), *every).resume(*resumes);
                 let watch = watch.as_mut().map(|(every, watch)| (*every, watch as _));
-                session.open.iterate_checkpointed_and_watched(initial, until, step, &checkpoints, watch)
+                session.open.iterate_checkpointed(initial, until, step, &checkpoints, watch)
             }
             (None, Some((every, watch))) => session.open.iterate_watched(initial, until, step, *every, watch),
             (None, None) => session.open.iterate(initial, until, step),

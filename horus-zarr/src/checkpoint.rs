@@ -4,7 +4,8 @@
 //! flushed to the disk before the attributes are replaced, in one step; then the former folder is removed. Whatever
 //! ends the process, the attributes name a complete checkpoint.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use horus_core::dtype::DType;
@@ -18,16 +19,22 @@ use crate::layout::Role;
 use crate::sink::{ArraySink, write_json};
 use crate::source::ArraySource;
 use crate::store::{ZarrNode, names_of};
+use crate::types::name_of;
 use crate::unfinished_store::describe_error;
 use crate::{ZarrCodec, ZarrSaveOptions};
 
 /// The attribute of the group.
 const ATTRIBUTE: &str = "horus_checkpoint";
+/// First part of the names of checkpoints' folders, before the number of iterations.
+const PREFIX: &str = "after-";
+/// The attributes before they replace the former ones.
+const NEXT: &str = ".zarr.json";
 /// Bytes of a chunk, about.
 const CHUNK: usize = 16 << 20;
 
 /// The checkpoints of a loop in a Zarr store, for [`Session::iterate_checkpointed`]. Any reader of Zarr reads the last
-/// one: the group's attributes name its folder, which has an array for each image of the state, `0`, `1` and so on.
+/// one: the group's attributes name its `steps`; its folder, `after-<steps>`, has an array for each image of the state, `0`,
+/// `1` and so on.
 ///
 /// ```
 /// use horus_core::image::Checkpoints;
@@ -39,7 +46,7 @@ const CHUNK: usize = 16 << 20;
 /// #   let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 ///     let hot = Image::from_fn(&session, 64, 64, |y, x| if (y, x) == (32, 32) { 100.0 } else { 0.0 });
 ///     let every_hundred = Checkpoints::new(ZarrCheckpoints::at(&path), 100).resume(true);
-///     session.iterate_checkpointed(hot, steps, |u| u.gauss(1.0), &every_hundred)?.state.to_vec()
+///     session.iterate_checkpointed(hot, steps, |u| u.gauss(1.0), &every_hundred, None)?.state.to_vec()
 /// };
 /// heat(250)?; // as if interrupted: the store has the state after 200 steps
 /// let continued = heat(300)?;
@@ -59,12 +66,12 @@ pub struct ZarrCheckpoints {
 struct LastCheckpoint {
     steps: usize,
     folder: PathBuf,
-    /// Checksums of the images' pixels.
-    sums: Vec<u32>,
+    /// Type and checksum of the pixels of each image.
+    images: Vec<(String, u32)>,
 }
 
 impl ZarrCheckpoints {
-    /// Checkpoints in the store at a path, which is created with the first one.
+    /// Checkpoints in the store at a path, which is created if there is nothing, or an empty folder.
     pub fn at(path: impl AsRef<Path>) -> ZarrCheckpoints {
         ZarrCheckpoints { path: path.as_ref().to_owned(), program: String::new() }
     }
@@ -76,40 +83,60 @@ impl ZarrCheckpoints {
         ZarrCheckpoints { program: program.into(), ..self }
     }
 
-    /// The last complete checkpoint, if there is one.
-    fn found(&self) -> Result<Option<LastCheckpoint>, String> {
-        let path = &self.path;
-        if fs::symlink_metadata(path).is_err() {
-            return Ok(None);
+    /// The attribute of the store; `None` if there is nothing, or an empty folder.
+    fn attribute(&self) -> Result<Option<Map<String, Value>>, String> {
+        match fs::metadata(&self.path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(describe_error(&e)),
+            Ok(found) if found.is_dir() && entries(&self.path)?.is_empty() => return Ok(None),
+            Ok(_) => {}
         }
-        if path.is_dir() && !path.join("zarr.json").exists() {
-            // The first checkpoint may not have been completed.
-            let other = entries(path)?.into_iter().find(|entry| steps_of(entry).is_none());
-            return match other {
-                None => Ok(None),
-                Some(other) => Err(format!("it is a folder without checkpoints, but with {}", other.display())),
-            };
-        }
-        let not = || "it has no checkpoints of a loop".to_owned();
-        let ZarrNode::Group(attributes) = ZarrNode::at(path)? else { return Err(not()) };
-        let about = attributes.get(ATTRIBUTE).and_then(Value::as_object).ok_or_else(not)?;
-        let number = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
-        let steps = about.get("steps").and_then(number);
-        let sums = about.get("crc32").and_then(Value::as_array);
-        let sums = sums.and_then(|sums| sums.iter().map(|sum| u32::try_from(sum.as_u64()?).ok()).collect());
-        let (Some(steps), Some(sums)) = (steps, sums) else {
-            return Err(format!("its attribute {ATTRIBUTE} is incomplete"));
+        let not = |cause: String| format!("it has no checkpoints of a loop, and is not changed: {cause}");
+        let ZarrNode::Group(attributes) = ZarrNode::at(&self.path).map_err(not)? else {
+            return Err(not("it is an array".into()));
         };
+        let about = attributes.get(ATTRIBUTE).and_then(Value::as_object);
+        let about = about.ok_or_else(|| not(format!("its group has no attribute {ATTRIBUTE}")))?;
         let program = about.get("program").and_then(Value::as_str).unwrap_or_default();
         if program != self.program {
             return Err(format!("its checkpoints are of another program: {program:?}, not {:?}", self.program));
         }
-        Ok(Some(LastCheckpoint { steps, folder: path.join(steps.to_string()), sums }))
+        Ok(Some(about.clone()))
+    }
+
+    /// The last complete checkpoint, if there is one.
+    fn found(&self) -> Result<Option<LastCheckpoint>, String> {
+        let Some(about) = self.attribute()? else { return Ok(None) };
+        let steps = match about.get("steps") {
+            Some(Value::Null) => return Ok(None),
+            steps => steps.and_then(|steps| usize::try_from(steps.as_u64()?).ok()),
+        };
+        let image = |image: &Value| {
+            let sum = u32::try_from(image.get("crc32")?.as_u64()?).ok()?;
+            Some((image.get("type")?.as_str()?.to_owned(), sum))
+        };
+        let images = about.get("images").and_then(Value::as_array);
+        let images = images.and_then(|images| images.iter().map(image).collect());
+        let (Some(steps), Some(images)) = (steps, images) else {
+            return Err(format!("its attribute {ATTRIBUTE} is incomplete"));
+        };
+        Ok(Some(LastCheckpoint { steps, folder: self.path.join(format!("{PREFIX}{steps}")), images }))
+    }
+
+    /// Replaces the attributes of the store in one step, once everything else is on the disk.
+    fn describe(&self, steps: Option<usize>, images: &[Value]) -> Result<(), String> {
+        let told = |e: std::io::Error| describe_error(&e);
+        let about = json!({"steps": steps, "program": self.program, "images": images});
+        let next = self.path.join(NEXT);
+        write_json(&next, &group(Map::from_iter([(ATTRIBUTE.to_owned(), about)])))?;
+        flush(&next).and_then(|()| flush_folder(&self.path)).map_err(told)?;
+        fs::rename(&next, self.path.join("zarr.json")).map_err(told)?;
+        flush_folder(&self.path).map_err(told)
     }
 }
 
 /// The images of a checkpoint.
-fn sources(LastCheckpoint { folder, sums, .. }: &LastCheckpoint) -> Result<Vec<ArraySource>, String> {
+fn sources(LastCheckpoint { folder, images, .. }: &LastCheckpoint) -> Result<Vec<ArraySource>, String> {
     let source = |i: usize| {
         let path = folder.join(i.to_string());
         let named = |cause: String| format!("{}: {cause}", path.display());
@@ -117,7 +144,7 @@ fn sources(LastCheckpoint { folder, sums, .. }: &LastCheckpoint) -> Result<Vec<A
         let roles = |_| names.iter().map(|name| Role::named(name)).collect::<Option<_>>().ok_or("unknown axes".into());
         ArraySource::open(&path, roles, None).map_err(named)
     };
-    (0..sums.len()).map(source).collect()
+    (0..images.len()).map(source).collect()
 }
 
 impl CheckpointStore for ZarrCheckpoints {
@@ -131,14 +158,26 @@ impl CheckpointStore for ZarrCheckpoints {
         if stored.len() != images.len() {
             return Err(format!("its checkpoint has {} images, the loop {}", stored.len(), images.len()));
         }
-        for (i, (stored, &(shape, dtype))) in stored.iter().zip(images).enumerate() {
-            let as_read = if dtype == DType::Bool { DType::U8 } else { dtype };
-            if (stored.shape(), stored.dtype()) != (shape, as_read) {
-                let found = format!("{} {}", stored.shape(), stored.dtype());
-                return Err(format!("image {i} of its checkpoint is {found}, that of the loop {shape} {dtype}"));
+        for (i, ((stored, (name, _)), &(shape, dtype))) in stored.iter().zip(&last.images).zip(images).enumerate() {
+            if stored.shape() != shape || *name != name_of(dtype) {
+                let found = format!("{} {name}", stored.shape());
+                return Err(format!(
+                    "image {i} of its checkpoint is {found}, that of the loop {shape} {}",
+                    name_of(dtype)
+                ));
             }
         }
         Ok(Some(last.steps))
+    }
+
+    fn create(&self) -> Result<(), String> {
+        if self.attribute()?.is_some() {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.path).map_err(|e| describe_error(&e))?;
+        self.describe(None, &[])?;
+        let beside = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        flush_folder(beside).map_err(|e| describe_error(&e))
     }
 
     fn read(&self, to: &mut [&mut [u8]]) -> Result<(), String> {
@@ -146,7 +185,7 @@ impl CheckpointStore for ZarrCheckpoints {
         let workers = Workers::new(None).map_err(|e| e.to_string())?;
         for (i, (source, to)) in sources(&last)?.iter().zip(to).enumerate() {
             source.fill(Region::whole(source.shape()), to, &workers)?;
-            if crc32fast::hash(to) != last.sums[i] {
+            if crc32fast::hash(to) != last.images[i].1 {
                 return Err(format!("image {i} of its checkpoint after {} steps is damaged", last.steps));
             }
         }
@@ -155,18 +194,15 @@ impl CheckpointStore for ZarrCheckpoints {
 
     fn write(&self, steps: usize, images: &[CheckpointImage]) -> Result<(), String> {
         let told = |e: std::io::Error| describe_error(&e);
-        fs::create_dir_all(&self.path).map_err(told)?;
+        self.create()?;
         let last = self.found()?.map(|last| last.folder);
-        // Whatever else is there was not completed, or not removed.
-        for entry in entries(&self.path)?.into_iter().filter(|entry| steps_of(entry).is_some()) {
-            if last.as_ref() != Some(&entry) {
-                fs::remove_dir_all(&entry).map_err(told)?;
-            }
+        // Other checkpoints were not completed, or not removed.
+        for entry in
+            entries(&self.path)?.into_iter().filter(|entry| is_checkpoint(entry) && last.as_ref() != Some(entry))
+        {
+            fs::remove_dir_all(&entry).map_err(told)?;
         }
-        let folder = self.path.join(steps.to_string());
-        if last.as_ref() == Some(&folder) {
-            return Ok(()); // the loop has continued from it
-        }
+        let folder = self.path.join(format!("{PREFIX}{steps}"));
         fs::create_dir(&folder).map_err(told)?;
         let workers = Workers::new(Some(1)).map_err(|e| e.to_string())?;
         for (i, CheckpointImage { shape, dtype, pixels }) in images.iter().enumerate() {
@@ -178,16 +214,15 @@ impl CheckpointStore for ZarrCheckpoints {
             Box::new(sink).finish()?;
         }
         write_json(&folder.join("zarr.json"), &group(Map::new()))?;
-        flush(&folder).map_err(told)?;
-        let sums: Vec<u32> = images.iter().map(|image| crc32fast::hash(image.pixels.bytes())).collect();
-        let about = json!({"steps": steps, "program": self.program, "crc32": sums});
-        let next = self.path.join(".zarr.json");
-        write_json(&next, &group(Map::from_iter([(ATTRIBUTE.to_owned(), about)])))?;
-        let synced = |path: &Path| File::open(path).and_then(|file| file.sync_all()).map_err(told);
-        synced(&next)?;
-        fs::rename(&next, self.path.join("zarr.json")).map_err(told)?;
-        synced(&self.path)?;
-        last.map_or(Ok(()), |last| fs::remove_dir_all(last).map_err(told))
+        flush_all(&folder).map_err(told)?;
+        let image = |image: &CheckpointImage| json!({"type": name_of(image.dtype), "crc32": crc32fast::hash(image.pixels.bytes())});
+        self.describe(Some(steps), &images.iter().map(image).collect::<Vec<_>>())?;
+        if let Some(former) = last
+            && let Err(e) = fs::remove_dir_all(&former)
+        {
+            log::debug!("{} is removed with the next checkpoint: {}", former.display(), describe_error(&e));
+        }
+        Ok(())
     }
 }
 
@@ -195,22 +230,34 @@ fn group(attributes: Map<String, Value>) -> Value {
     json!({"zarr_format": 3, "node_type": "group", "attributes": attributes})
 }
 
-/// The number of iterations in the name of a checkpoint's folder.
-fn steps_of(folder: &Path) -> Option<usize> {
-    folder.file_name()?.to_str()?.parse().ok()
+/// Returns `true` if a folder of the store has a checkpoint, complete or not.
+fn is_checkpoint(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str()?.strip_prefix(PREFIX));
+    name.is_some_and(|steps| steps.parse::<usize>().is_ok())
 }
 
+/// The entries of a folder, without attributes that were not completed.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let entries = entries.map_err(|e| describe_error(&e))?;
-    Ok(entries.into_iter().map(|entry| entry.path()).filter(|path| !path.ends_with(".zarr.json")).collect())
+    Ok(entries.into_iter().map(|entry| entry.path()).filter(|path| !path.ends_with(NEXT)).collect())
 }
 
-/// Waits until the files of a folder are on the disk.
-fn flush(folder: &Path) -> std::io::Result<()> {
+/// Waits until a file is on the disk.
+fn flush(file: &Path) -> std::io::Result<()> {
+    OpenOptions::new().write(true).open(file)?.sync_all()
+}
+
+/// Waits until the names in a folder are on the disk, on systems that can.
+fn flush_folder(folder: &Path) -> std::io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// Waits until a folder and everything in it is on the disk.
+fn flush_all(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.is_dir() { flush(&path)? } else { File::open(&path)?.sync_all()? }
+        if path.is_dir() { flush_all(&path)? } else { flush(&path)? }
     }
-    File::open(folder)?.sync_all()
+    flush_folder(folder)
 }

@@ -159,7 +159,7 @@ fn solve<T: Float>(args: &JacobiArgs, session: Session, printer: &Printer, start
     };
     if !args.quiet && session.rank() == 0 {
         let ms = (relaxed - start).as_secs_f64() * 1e3;
-        let speed = if args.verbose > 0 && done.steps > 0 {
+        let speed = if args.verbose > 0 && done.steps > 0 && !args.resume {
             format!(", {ms:.1} ms, {:.4} ms for each", ms / done.steps as f64)
         } else {
             String::new()

@@ -118,7 +118,7 @@ impl<T: Float> Poisson<T> {
         let (until, step) = (until(steps, tolerance), |u: &Image<T>| self.step(u));
         match checkpoints {
             None => self.session.iterate(self.begin(), until, step),
-            Some(checkpoints) => self.session.iterate_checkpointed(self.begin(), until, step, checkpoints),
+            Some(checkpoints) => self.session.iterate_checkpointed(self.begin(), until, step, checkpoints, None),
         }
     }
 }

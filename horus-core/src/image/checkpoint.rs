@@ -7,14 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::iterate::{Iterated, StepWatcher, Until, handles};
+use super::iterate::{Ending, Iterated, StepWatcher, Until, handles};
 use super::loop_state::LoopState;
 use crate::dtype::DType;
 use crate::error::{Call, Error, Result};
 use crate::host::buffer::HostBuffer;
-use crate::io::on_root;
 use crate::plan::ResultDelivery;
-use crate::session::{Handle, Session};
+use crate::session::{Handle, Session, on_root};
 use crate::shape::Shape;
 
 /// An image of a checkpoint.
@@ -38,6 +37,12 @@ pub trait CheckpointStore: Send + Sync {
     /// # Errors
     /// If there is something else, or its images have other shapes or types than `images`.
     fn last(&self, images: &[(Shape, DType)]) -> Result<Option<usize>, String>;
+
+    /// Prepares the place for its first checkpoint.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn create(&self) -> Result<(), String>;
 
     /// Reads the pixels of the last complete checkpoint, in the order of [`CheckpointImage::pixels`].
     ///
@@ -78,7 +83,8 @@ impl Checkpoints {
             Some(steps) if !self.resumes => {
                 Err(format!("it has a checkpoint after {steps} steps: resume from it, or remove it"))
             }
-            last => Ok(last.unwrap_or(0)),
+            Some(steps) => Ok(steps),
+            None => self.store.create().map(|()| 0),
         }
     }
 }
@@ -129,28 +135,18 @@ impl Session {
     /// checkpoint ([`Checkpoints::resume`]), and yields the same bits as without an interruption, on any number of
     /// ranks and any device. `until` counts all iterations, also those before.
     ///
+    /// `watch` is an interval and what is called at it, as by [`Session::iterate_watched`]; also for a state from which the
+    /// loop continues.
+    ///
     /// Rank 0 writes. A state must fit in its memory. The next checkpoint waits until the previous one is complete. The
     /// last one stays when the loop ends.
     ///
     /// # Errors
     /// As [`Session::iterate`]; [`Error::File`] if there is a checkpoint and the loop does not resume, if the images of
-    /// the checkpoint have other shapes or types than those of `state`, or if the store cannot be read or written; also
-    /// if the interval is 0, or the loop is [relaxed](crate::session::BlockMap::relaxed), whose bits depend on messages.
+    /// the checkpoint have other shapes or types than those of `state`, or if the store cannot be read or written, which
+    /// is found before the first iteration where possible; also if the interval is 0, or the loop is [relaxed](crate::session::BlockMap::relaxed), whose bits depend on messages.
     #[track_caller]
     pub fn iterate_checkpointed<S: LoopState>(
-        &self,
-        state: S,
-        until: impl Into<Until>,
-        step: impl Fn(&S) -> S,
-        checkpoints: &Checkpoints,
-    ) -> Result<Iterated<S>> {
-        self.iterate_checkpointed_and_watched(state, until, step, checkpoints, None)
-    }
-
-    /// [`Session::iterate_checkpointed`] that also calls `watch` at an interval, as [`Session::iterate_watched`].
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn iterate_checkpointed_and_watched<S: LoopState>(
         &self,
         state: S,
         until: impl Into<Until>,
@@ -171,7 +167,14 @@ impl Session {
         let done = on_root(self, "reading a checkpoint", || checkpoints.begin(&kinds))?;
         let done = done.map_err(|cause| Error::read(store.path(), cause)).or_else(|e| self.refused(e))?;
         let state = if done > 0 { self.restored(&**store, state, &kinds, call)? } else { state };
-        let interval = watch.as_ref().map_or(*every, |(other, _)| greatest_common_divisor(*every, *other));
+        let intervals = [Some(*every), watch.as_ref().map(|(every, _)| *every)];
+        if let Some((every, watch)) = &mut watch
+            && done > 0
+            && done.is_multiple_of(*every)
+            && watch(done, &state)?.is_break()
+        {
+            return Ok(Iterated { state, steps: done, change: None, ending: Ending::Stopped });
+        }
         let mut writer = CheckpointWriter::default();
         let mut each = |steps: usize, state: &S| {
             if steps.is_multiple_of(*every) {
@@ -183,7 +186,7 @@ impl Session {
             }
         };
         let until = until.into().after(done);
-        let ended = self.looped(state, until, step, Some((interval, &mut each)), site);
+        let ended = self.looped(state, until, step, Some((intervals, &mut each)), site);
         let Ok(ended) = ended else {
             let _ = writer.wait(); // the first error counts
             return ended;
@@ -217,8 +220,4 @@ impl Session {
         let images: Vec<Handle> = images.collect();
         Ok(initial.with(&mut images.into_iter()))
     }
-}
-
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }

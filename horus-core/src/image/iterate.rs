@@ -250,7 +250,7 @@ impl Session {
         if every == 0 {
             return self.refused(Error::parameter(call, "the state cannot be watched every 0 steps"));
         }
-        self.looped(state, until.into(), step, Some((every, &mut watch)), site)
+        self.looped(state, until.into(), step, Some(([Some(every), None], &mut watch)), site)
     }
 
     pub(super) fn looped<S: LoopState>(
@@ -258,7 +258,7 @@ impl Session {
         state: S,
         until: Until,
         step: impl Fn(&S) -> S,
-        watch: Option<(usize, StepWatcher<'_, S>)>,
+        watch: Option<WatchedLoop<'_, S>>,
         site: Site,
     ) -> Result<Iterated<S>> {
         let given = handles(&state);
@@ -291,7 +291,7 @@ impl Session {
         state: S,
         recorded: RecordedStep<S>,
         step: impl Fn(&S) -> S,
-        watch: Option<(usize, StepWatcher<'_, S>)>,
+        watch: Option<WatchedLoop<'_, S>>,
         mut told: LoopMonitor,
         site: Site,
     ) -> Result<Iterated<S>> {
@@ -307,7 +307,12 @@ impl Session {
         let measured: Vec<&Handle> = measured.iter().map(Value::handle).collect();
         let (every, mut watch) = watch.unzip();
         let measured_every = until.below.map(|_| until.every);
-        let ends = LoopLimits { done: until.done, steps: until.steps, measured: measured_every, watched: every };
+        let ends = LoopLimits {
+            done: until.done,
+            steps: until.steps,
+            measured: measured_every,
+            watched: every.unwrap_or_default(),
+        };
         let mut stopped = false;
         let attributes: Vec<_> = before.iter().zip(&after).map(|(b, a)| Attributes::of_loop(b, a)).collect();
         let known = |handles: Vec<Handle>| {
@@ -343,7 +348,7 @@ impl Session {
         &self,
         mut state: S,
         step: impl Fn(&S) -> S,
-        mut watch: Option<(usize, StepWatcher<'_, S>)>,
+        mut watch: Option<WatchedLoop<'_, S>>,
         mut told: LoopMonitor,
         site: Site,
     ) -> Result<Iterated<S>> {
@@ -362,8 +367,8 @@ impl Session {
             if due && told.decide(&self.get_all(changes)?).is_break() {
                 return Ok(told.ended(state, done, false));
             }
-            if let Some((every, watch)) = &mut watch
-                && done.is_multiple_of(*every)
+            if let Some((intervals, watch)) = &mut watch
+                && intervals.iter().flatten().any(|every| done.is_multiple_of(*every))
                 && watch(done, &state)?.is_break()
             {
                 return Ok(told.ended(state, done, true));
@@ -378,6 +383,9 @@ struct RecordedStep<S> {
     next: S,
     stand_ins: StandIns,
 }
+
+/// Numbers of iterations between calls of a watcher, and the watcher.
+pub(super) type WatchedLoop<'a, S> = ([Option<usize>; 2], StepWatcher<'a, S>);
 
 /// Receives the number of iterations and the state, and may end the loop.
 pub(super) type StepWatcher<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;

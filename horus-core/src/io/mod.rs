@@ -56,42 +56,11 @@ use horus_files::{DecodeResources, IN_MEMORY, OpenedPicture, SPOOLED, StoredRang
 #[doc(hidden)]
 pub use crate::host::workers::Workers;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+pub use crate::session::{on_first, on_root};
 
-use crate::comm::agree::agree_on;
-use crate::comm::{Communicator, guarded, share};
 use crate::dtype::DType;
-use crate::error::Result;
 use crate::image::is_addressable;
-use crate::session::Session;
 use crate::shape::Shape;
-
-/// Runs `work` on rank 0 and returns its result or error on every rank. `op` names the call, for
-/// messages if ranks make different calls.
-///
-/// # Errors
-/// If another rank failed, ended, or makes a different call.
-pub fn on_root<T: Serialize + DeserializeOwned>(
-    session: &Session,
-    op: &str,
-    work: impl FnOnce() -> Result<T, String>,
-) -> Result<Result<T, String>> {
-    on_first(session.comm(), op, work)
-}
-
-/// Like [`on_root`], without a session.
-///
-/// # Errors
-/// As [`on_root`].
-pub fn on_first<T: Serialize + DeserializeOwned>(
-    comm: &dyn Communicator,
-    op: &str,
-    work: impl FnOnce() -> Result<T, String>,
-) -> Result<Result<T, String>> {
-    agree_on(comm, op)?;
-    share(comm, 0, || guarded(comm, op, work)).map_err(|e| e.during(comm.rank(), op))
-}
 
 /// Size and type of an opened picture.
 fn opened(shape: Shape, dtype: DType) -> Result<(Shape, DType), String> {

@@ -7,6 +7,7 @@ use crate::dispatch;
 use crate::dtype::Pixel;
 use crate::image::Image;
 use crate::plan::ResultDelivery;
+use crate::session::Session;
 use crate::shape::Axis;
 
 #[test]

@@ -14,6 +14,7 @@ mod external;
 mod forecast;
 mod images;
 mod memory;
+mod on_root;
 mod progress;
 mod settings;
 mod state;
@@ -62,6 +63,8 @@ pub use forecast::device::DeviceForecast;
 pub use forecast::memory::MemoryForecast;
 pub(crate) use images::on_demand::OnDemandImage;
 pub use memory::{MemoryInUse, MemoryUse};
+#[doc(hidden)]
+pub use on_root::{on_first, on_root};
 pub use progress::{Progress, Stats};
 #[doc(hidden)]
 pub use settings::Settings;

@@ -42,6 +42,10 @@ impl CheckpointStore for MemoryStore {
         Ok(Some(*steps))
     }
 
+    fn create(&self) -> std::result::Result<(), String> {
+        if self.full == Some(0) { Err("read only".into()) } else { Ok(()) }
+    }
+
     fn read(&self, to: &mut [&mut [u8]]) -> std::result::Result<(), String> {
         let last = self.last.lock().unwrap();
         let (_, stored) = last.as_ref().ok_or("nothing")?;
@@ -93,7 +97,7 @@ fn session(comm: ThreadComm, separate: bool) -> Session {
 fn run(ranks: usize, separate: bool, until: Until, checkpoints: &Checkpoints) -> Result<(Bits, usize, Ending)> {
     let ran = ThreadComm::run(ranks, |comm| {
         let s = session(comm, separate);
-        let ended = s.iterate_checkpointed(initial(&s), until, step, checkpoints)?;
+        let ended = s.iterate_checkpointed(initial(&s), until, step, checkpoints, None)?;
         Ok((bits(&ended), ended.steps, ended.ending))
     });
     ran.into_iter().reduce(|a, b| a.and_then(|a| b.map(|b| (assert!(a == b, "ranks differ"), a).1))).unwrap()
@@ -126,7 +130,8 @@ fn a_loop_that_reads_values_continues_too() {
         let s = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
         let u = Image::from_fn(&s, 8, 9, |y, x| (y * x) as f64);
         let step = |u: &Image<f64>| u * (1.0 / (1.0 + u.max_value().get().unwrap()));
-        let ended = s.iterate_checkpointed(u, until, step, &Checkpoints::new(store.clone(), 2).resume(true)).unwrap();
+        let ended =
+            s.iterate_checkpointed(u, until, step, &Checkpoints::new(store.clone(), 2).resume(true), None).unwrap();
         (ended.steps, ended.state.to_vec().unwrap())
     };
     let want = work(7, &MemoryStore::default());
@@ -148,9 +153,9 @@ fn what_cannot_be_continued_is_refused() {
         let s = |comm| session(comm, false);
         let all = ThreadComm::run(ranks, |comm| {
             let (s, resuming) = (s(comm), fresh.clone().resume(true));
-            let other = s.iterate_checkpointed(initial(&s).0, 9, |u| u.gauss(1.0), &resuming).unwrap_err();
+            let other = s.iterate_checkpointed(initial(&s).0, 9, |u| u.gauss(1.0), &resuming, None).unwrap_err();
             let none = Checkpoints::new(MemoryStore::default(), 0);
-            let zero = s.iterate_checkpointed(initial(&s), 9, step, &none).unwrap_err();
+            let zero = s.iterate_checkpointed(initial(&s), 9, step, &none, None).unwrap_err();
             (other.to_string(), zero.to_string())
         });
         for (other, zero) in all {
@@ -162,7 +167,7 @@ fn what_cannot_be_continued_is_refused() {
         let s = session(comm, false);
         s.place(BlockMap::new((23, 17), (12, 17), [Some(0), Some(1)]).unwrap().relaxed(4)).unwrap();
         let checkpoints = Checkpoints::new(MemoryStore::default(), 2);
-        s.iterate_checkpointed(initial(&s).0, 9, |u| u.gauss(1.0), &checkpoints).unwrap_err().to_string()
+        s.iterate_checkpointed(initial(&s).0, 9, |u| u.gauss(1.0), &checkpoints, None).unwrap_err().to_string()
     });
     assert!(relaxed.iter().all(|e| e.contains("relaxed")), "{relaxed:?}");
 }
@@ -180,5 +185,8 @@ fn a_store_that_fails_ends_the_loop_and_keeps_the_checkpoint_before() {
             "the last one fails"
         );
         assert_eq!(store.steps(), Some(27));
+        let store = MemoryStore { full: Some(0), ..MemoryStore::default() };
+        let e = run(ranks, false, Until::steps(30), &Checkpoints::new(store, 3)).unwrap_err();
+        assert!(e.to_string().contains("read only"), "before the first step: {e}");
     }
 }

@@ -1,6 +1,7 @@
 //! Stores as files: round trips, stores written by Python's zarr, broken ones.
 
 mod broken;
+mod checkpoints;
 mod goldens;
 mod memory;
 mod regions;

@@ -48,15 +48,15 @@ pub(crate) struct LoopLimits {
     pub(crate) steps: usize,
     /// Iterations between measurements; `None` if nothing is measured.
     pub(crate) measured: Option<usize>,
-    /// Iterations between calls of `watch`.
-    pub(crate) watched: Option<usize>,
+    /// Numbers of iterations between calls of `watch`, for two purposes.
+    pub(crate) watched: [Option<usize>; 2],
 }
 
 impl LoopLimits {
     /// Next iteration after `done` that is measured, watched or the last.
     fn next(&self, done: usize) -> usize {
         let after = |every: Option<usize>| every.map_or(usize::MAX, |n| (done / n + 1).saturating_mul(n));
-        self.steps.min(after(self.measured)).min(after(self.watched))
+        self.watched.iter().fold(self.steps.min(after(self.measured)), |next, every| next.min(after(*every)))
     }
 
     /// Returns `true` if an iteration is measured; the last one always is, unless nothing is measured.
@@ -65,7 +65,7 @@ impl LoopLimits {
     }
 
     fn watches(&self, step: usize) -> bool {
-        self.watched.is_some_and(|n| step.is_multiple_of(n))
+        self.watched.iter().flatten().any(|n| step.is_multiple_of(*n))
     }
 }
 

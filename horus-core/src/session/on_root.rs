@@ -1,0 +1,35 @@
+//! Work of rank 0, whose result all ranks get.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Session;
+use crate::comm::agree::agree_on;
+use crate::comm::{Communicator, guarded, share};
+use crate::error::Result;
+
+/// Runs `work` on rank 0 and returns its result or error on every rank. `op` names the call, for
+/// messages if ranks make different calls.
+///
+/// # Errors
+/// If another rank failed, ended, or makes a different call.
+pub fn on_root<T: Serialize + DeserializeOwned>(
+    session: &Session,
+    op: &str,
+    work: impl FnOnce() -> Result<T, String>,
+) -> Result<Result<T, String>> {
+    on_first(session.comm(), op, work)
+}
+
+/// Like [`on_root`], without a session.
+///
+/// # Errors
+/// As [`on_root`].
+pub fn on_first<T: Serialize + DeserializeOwned>(
+    comm: &dyn Communicator,
+    op: &str,
+    work: impl FnOnce() -> Result<T, String>,
+) -> Result<Result<T, String>> {
+    agree_on(comm, op)?;
+    share(comm, 0, || guarded(comm, op, work)).map_err(|e| e.during(comm.rank(), op))
+}
