@@ -10,7 +10,7 @@ use crate::ocean::OceanField;
 /// The operator `A x = f x - div(H grad x)` on the cells of a sea whose coasts let nothing through, in units of a cell:
 /// each cell exchanges with its four neighbours at a rate of the depth between them, the smaller of both.
 #[derive(Clone, Debug)]
-pub struct Surface {
+pub struct SeaSurface {
     /// Depths between each cell and the next in its row and in its column; 0 at coasts.
     east: OceanField,
     south: OceanField,
@@ -35,16 +35,16 @@ pub struct Solved {
     pub residual: f64,
 }
 
-impl Surface {
+impl SeaSurface {
     /// The operator of a sea of these depths, which are 0 on land; `own` (`f`) must be positive.
-    pub fn new(depth: &OceanField, own: f64) -> Surface {
+    pub fn new(depth: &OceanField, own: f64) -> SeaSurface {
         let next = |dy, dx| neighbour(depth, dy, dx).min(depth);
         let (east, south) = (next(0, 1), next(1, 0));
         let sea = depth.gt(0.0);
         let own = sea.select(own, 0.0);
         let diagonal = &own + &east + neighbour(&east, 0, -1) + &south + neighbour(&south, -1, 0);
         let inverse = sea.select(1.0 / diagonal, 0.0);
-        Surface { east, south, own, inverse }
+        SeaSurface { east, south, own, inverse }
     }
 
     /// Records the operator.

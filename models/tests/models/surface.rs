@@ -6,7 +6,7 @@ use horus::prelude::*;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::session::Session as CoreSession;
-use horus_models::surface::Surface;
+use horus_models::surface::SeaSurface;
 use horus_testing::simulated::SimulatedDevice;
 
 /// A sea of islands, and what drives it.
@@ -58,7 +58,7 @@ fn eliminated(depth: &[f64], b: &[f64], (height, width): (usize, usize), own: f6
 fn solve(s: &CoreSession, (height, width): (usize, usize), tolerance: f64, steps: usize) -> (Vec<f64>, usize, f64) {
     let (depth, b) = sea(height, width);
     let image = |pixels: &[f64]| Image::from_slice(s, (height, width), pixels);
-    let surface = Surface::new(&image(&depth), 0.125);
+    let surface = SeaSurface::new(&image(&depth), 0.125);
     let solved = surface.solve(&image(&b), tolerance, steps).unwrap();
     (solved.solution.to_vec().unwrap(), solved.steps, solved.residual)
 }
@@ -88,7 +88,7 @@ fn the_solution_is_that_of_elimination() {
         }
     }
     let nothing = Image::<f64>::zeros(&s, (5, 6));
-    let solved = Surface::new(&(&nothing + 1.0), 0.5).solve(&nothing, 1e-9, 50).unwrap();
+    let solved = SeaSurface::new(&(&nothing + 1.0), 0.5).solve(&nothing, 1e-9, 50).unwrap();
     assert_eq!((solved.steps, solved.residual), (0, 0.0));
     assert!(solved.solution.to_vec().unwrap().iter().all(|v| *v == 0.0));
 }
