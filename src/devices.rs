@@ -114,8 +114,11 @@ mod gpu {
         })
     }
 
-    /// Starts the GPU of a rank.
+    /// Starts the GPU of a rank, unless which one it is depends on their free memory.
     pub(super) fn warm_up(ordinal: Option<usize>, local: RankOnNode) -> Result<()> {
+        if ordinal.is_none() && local.ranks == 1 && CudaDevice::count()? > 1 {
+            return Ok(());
+        }
         CudaDevice::warm_up(of_rank(ordinal, local)?.0)
     }
 

@@ -176,7 +176,11 @@ impl Builder {
             None => DEVICE.get()?.unwrap_or_default(),
         };
         let threads = self.threads.map_or_else(|| THREADS.get(), |n| Ok(Some(n)))?;
-        let comm = self.comm.map_or_else(|| ranks::joined(&choice), Ok)?;
+        let comm = match self.comm {
+            Some(comm) => comm,
+            None if self.rank_on_node.is_some() => ranks::ranks()?,
+            None => ranks::joined(&choice)?,
+        };
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
         let rank_on_node = self.rank_on_node.unwrap_or(comm.local_rank());
         let local = RankOnNode { rank: rank_on_node, ranks: comm.local_size() };

@@ -13,7 +13,7 @@ use crate::comm::threads::ThreadComm;
 use crate::comm::{Communicator, guarded};
 use crate::device::separate_memory::SeparateMemoryDevice;
 use crate::device::{Device, Memory, MemoryKind, distinct};
-use crate::error::{Error, Result};
+use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
@@ -192,7 +192,7 @@ impl Engine {
         self.connected().capacity
     }
 
-    /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the host.
+    /// Returns `true` if plans let the devices of the ranks exchange memory peer to peer: they are connected, or can be.
     pub(crate) fn direct(&self) -> bool {
         self.connected().connection != Connection::Host
     }
@@ -207,9 +207,8 @@ impl Engine {
         self.is_connected() || !plan.steps.iter().any(|step| step.action.is_direct())
     }
 
-    /// Predicted seconds to connect the devices that a plan must save before it is chosen: those of connecting, less
-    /// those that plans without a connection have already taken longer. Connections thus never cost more than twice
-    /// the time that is lost without them.
+    /// Predicted seconds that a plan must save before the devices are connected for it: those of connecting, less those
+    /// that plans without a connection have already taken longer.
     pub(crate) fn seconds_to_connect(&self) -> f64 {
         if let Connection::Possible(seconds) = self.connected().connection { seconds } else { 0.0 }
     }
@@ -407,7 +406,7 @@ fn on_each<T: Send>(
     let answers: Vec<Option<T>> = std::thread::scope(|scope| {
         let lanes = devices.iter().zip(&comms);
         let lanes: Vec<_> = lanes
-            .map(|(device, comm)| scope.spawn(move || guarded(comm, "opening a session", || run(device, comm))))
+            .map(|(device, comm)| scope.spawn(move || guarded(comm, "connecting the devices", || run(device, comm))))
             .collect();
         lanes.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
     });
@@ -419,7 +418,7 @@ fn on_each<T: Send>(
 /// Addresses of the devices of all ranks, 0 for a device that cannot be connected.
 fn addresses(device: &dyn Device, comm: &dyn Communicator) -> Result<Vec<u64>> {
     let addresses = comm.gather(device.fabric().map_or(0, |fabric| fabric.address()));
-    addresses.map_err(|e| e.during(comm.rank(), "opening a session"))
+    addresses.map_err(|e| e.during(comm.rank(), "connecting the devices"))
 }
 
 /// How the devices of all ranks can reach each other's memory.
@@ -428,7 +427,10 @@ fn possible_connection(device: &dyn Device, comm: &dyn Communicator) -> Result<C
         return Ok(Connection::Host);
     }
     agree_on(comm, "opening a session")?;
-    if !distinct(&addresses(device, comm)?) {
+    let addresses = addresses(device, comm)?;
+    if !distinct(&addresses) {
+        // Without communication: the reason is logged, or an error (`HORUS_FABRIC=nccl`).
+        connect(device, comm, &addresses)?;
         return Ok(Connection::Host);
     }
     let mine = device.fabric().map_or(0.0, |fabric| fabric.seconds_to_connect());
@@ -436,14 +438,23 @@ fn possible_connection(device: &dyn Device, comm: &dyn Communicator) -> Result<C
     Ok(Connection::Possible(all.into_iter().map(f64::from_bits).fold(0.0, f64::max)))
 }
 
-/// Connects the devices of all ranks; returns `true` on success.
+/// Connects the devices of all ranks, once all want to; returns `true` on success. Collective.
 fn connect_ranks(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
-    let addresses = addresses(device, comm)?;
-    device.fabric().map_or(Ok(false), |fabric| fabric.connect(comm, &addresses)).map_err(|source| {
-        let e = Error::Device { op: "connecting the devices".into(), device: device.names().name, source };
-        comm.abort(&e.to_string());
-        e
-    })
+    // The other devices would wait for launches of this one.
+    device.synchronize().map_err(|source| connecting_failed(device, comm, source))?;
+    agree_on(comm, "connecting the devices")?;
+    connect(device, comm, &addresses(device, comm)?)
+}
+
+fn connect(device: &dyn Device, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool> {
+    let connected = device.fabric().map_or(Ok(false), |fabric| fabric.connect(comm, addresses));
+    connected.map_err(|source| connecting_failed(device, comm, source))
+}
+
+fn connecting_failed(device: &dyn Device, comm: &dyn Communicator, source: DeviceError) -> Error {
+    let e = Error::Device { op: "connecting the devices".into(), device: device.names().name, source };
+    comm.abort(&e.to_string());
+    e
 }
 
 /// Host memory for a session on `device`, of at most `most` bytes.

@@ -4,6 +4,7 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
+use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
@@ -194,5 +195,19 @@ fn plans_are_remade_if_a_connection_takes_memory() {
     });
     for counts in ran {
         assert!(counts.connections == 1 && counts.peak <= ROOM / 4, "{counts:?}");
+    }
+}
+
+#[test]
+fn mixed_ranks_keep_the_plan_of_rank_0() {
+    let want = blurred(&given(&builder(0).build().unwrap(), 300, 200));
+    for first in [0, 2] {
+        let ran = ThreadComm::run(2, |comm| {
+            let kind = if comm.rank() == 0 { first } else { 2 - first };
+            let s = builder(kind).communicator(Arc::new(comm)).ranks(Ranks::Auto).build().unwrap();
+            let image = given(&s, 300, 200);
+            [blurred(&image), blurred(&image), blurred(&image)]
+        });
+        assert!(ran.into_iter().flatten().all(|got| got == want), "first {first}");
     }
 }

@@ -57,14 +57,21 @@ impl Session {
         optimize_for(graph, fuse && self.mode() == Mode::Fused, &aim, dump)
     }
 
-    /// Plan for a request, on as many ranks or devices as are predicted to take the least time.
-    pub(crate) fn plan(&self, engine: &Engine, state: &mut SessionState, request: &PlanRequest) -> Result<CachedPlan> {
+    /// Plan for a request, on `among` ranks or devices if that is given, otherwise on as many as are predicted to take the
+    /// least time.
+    pub(crate) fn plan(
+        &self,
+        engine: &Engine,
+        state: &mut SessionState,
+        request: &PlanRequest,
+        among: Option<usize>,
+    ) -> Result<CachedPlan> {
         if self.0.settings.compare_naive {
             let of_all = self.setting_among(engine, self.all(engine), || ProgramWork::of(&request.graph));
             let naive = self.plan_for(engine, request, Setting { mode: Mode::Naive, ..of_all })?;
             state.stats.naive.add(&naive.counts());
         }
-        let (made, said) = self.cheapest(engine, state, request)?;
+        let (made, said) = self.cheapest(engine, state, request, among)?;
         let plan = &made.plan;
         let explain = |title: &str, text: &dyn fmt::Display| {
             if let Some(sink) = &self.0.settings.explain {

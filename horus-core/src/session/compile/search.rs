@@ -76,15 +76,17 @@ impl Session {
         Setting { hosts, direct, capacity, machine: engine.machine_among(among), ..setting }
     }
 
-    /// The plan for a request that is predicted to take the least time, and an explanation of the choice.
+    /// The plan for a request that is predicted to take the least time, of those for `among` ranks if that is given; and
+    /// an explanation of the choice.
     pub(crate) fn cheapest(
         &self,
         engine: &Engine,
         state: &SessionState,
         request: &PlanRequest,
+        among: Option<usize>,
     ) -> Result<(CachedPlan, String)> {
         let all = self.all(engine);
-        let compared = self.compared(all);
+        let compared = among.map_or_else(|| self.compared(all), |among| vec![among]);
         let connecting = engine.seconds_to_connect();
         let mut found: Vec<Candidate> = Vec::new();
         for &among in &compared {
@@ -98,7 +100,7 @@ impl Session {
             let (a, b) = (&found[*a], &found[*b]);
             a.fails.cmp(&b.fails).then((a.seconds + a.start).total_cmp(&(b.seconds + b.start)))
         };
-        let best = self.agreed_choice(engine, (0..found.len()).min_by(by_time).unwrap_or(0))?.min(found.len() - 1);
+        let best = (0..found.len()).min_by(by_time).unwrap_or(0);
         let mut said = String::new();
         if compared.len() > 1 {
             let what = if engine.device_count() > 1 { "devices" } else { "ranks" };
@@ -109,8 +111,8 @@ impl Session {
                 said += &format!("      {:.3} ms on {among} of {all} {what}{connect}{least}\n", seconds * 1e3);
             }
         }
-        let fits = found.iter().filter(|other| !other.fails);
-        let forgone = fits.map(|other| found[best].seconds - other.seconds).fold(0.0, f64::max);
+        let unconnected = found.iter().filter(|other| !other.fails && other.start > 0.0);
+        let forgone = unconnected.map(|other| found[best].seconds - other.seconds).fold(0.0, f64::max);
         let Candidate { plan, .. } = found.swap_remove(best);
         if engine.device_count() > 1 && plan.setting.has_shared_host() {
             for (lane, device) in engine.devices().take(plan.setting.partition.ranks()).enumerate() {
@@ -121,8 +123,9 @@ impl Session {
         Ok((CachedPlan { forgone, ..CachedPlan::from(plan) }, said))
     }
 
-    /// The choice of rank 0, if ranks may predict differently because only some have devices with their own memory.
-    fn agreed_choice(&self, engine: &Engine, mine: usize) -> Result<usize> {
+    /// The number of ranks that rank 0 has chosen, if ranks may choose differently because only some have devices with
+    /// their own memory. Collective.
+    pub(crate) fn agreed_choice(&self, engine: &Engine, mine: usize) -> Result<usize> {
         let is_unified = engine.machine.profiles().iter().map(MachineProfile::is_unified);
         let is_mixed = is_unified.clone().any(|is| is) && is_unified.clone().any(|is| !is);
         if self.ranks() == 1 || !is_mixed {

@@ -125,8 +125,28 @@ impl Session {
     }
 
     /// Plan for a request, the request that it was made for, and `true` for a new plan. Cached plans are used if
-    /// allowed.
+    /// allowed. Collective if ranks may choose differently: their images may be in other states, so that one finds a plan
+    /// that another has to make.
     pub(crate) fn find_or_make_plan(
+        &self,
+        engine: &Engine,
+        state: &mut SessionState,
+        request: PlanRequest,
+        known: bool,
+    ) -> Result<(PlanRequest, CachedPlan, bool), EvaluationError> {
+        let (request, plan, new) = self.find_or_make_own_plan(engine, state, request, known)?;
+        let mine = plan.plan.setting.partition.ranks();
+        let among = self.agreed_choice(engine, mine).map_err(EvaluationError::BeforeExecution)?;
+        if among == mine {
+            return Ok((request, plan, new));
+        }
+        state.stats.planned += 1;
+        let plan = self.plan(engine, state, &request, Some(among)).map_err(EvaluationError::BeforeExecution)?;
+        Ok((request, plan, true))
+    }
+
+    /// [`Session::find_or_make_plan`] before ranks that may choose differently have agreed.
+    fn find_or_make_own_plan(
         &self,
         engine: &Engine,
         state: &mut SessionState,
@@ -135,7 +155,7 @@ impl Session {
     ) -> Result<(PlanRequest, CachedPlan, bool), EvaluationError> {
         let made = |state: &mut SessionState, request: &PlanRequest| {
             state.stats.planned += 1;
-            self.plan(engine, state, request).map_err(EvaluationError::BeforeExecution)
+            self.plan(engine, state, request, None).map_err(EvaluationError::BeforeExecution)
         };
         let usable = |plan: &CachedPlan| known && plan.is_best(engine);
         let look = |state: &mut SessionState, request: &PlanRequest| match state.plans.take(request).filter(usable) {

@@ -82,9 +82,12 @@ impl Session {
         let start = Instant::now(); // the time of extraction is negligible
         let (mut request, mut planned, mut new) = self.find_or_make_plan(engine, state, request, known)?;
         state.trace.planned(start);
-        let start = Instant::now();
-        if engine.connect_for(&planned.plan, &*self.0.comm).map_err(EvaluationError::BeforeExecution)? {
+        let (start, connects) = (Instant::now(), !engine.is_ready_for(&planned.plan));
+        let remake = engine.connect_for(&planned.plan, &*self.0.comm).map_err(EvaluationError::BeforeExecution)?;
+        if connects {
             state.trace.started(start);
+        }
+        if remake {
             state.plans = PlanCache::default();
             request.others = self.others(engine, state, &request.sources);
             (request, planned, new) = self.find_or_make_plan(engine, state, request, known)?;
