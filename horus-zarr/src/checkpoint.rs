@@ -2,11 +2,13 @@
 //!
 //! The group's attributes name the folder of the last complete checkpoint. A new one is written to another folder and
 //! flushed to the disk before the attributes are replaced, in one step; then the former folder is removed. Whatever
-//! ends the process, the attributes name a complete checkpoint.
+//! ends the process, the attributes name a complete checkpoint. Only one process writes at a time.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use horus_core::dtype::DType;
 use horus_core::host::workers::Workers;
@@ -29,6 +31,10 @@ const ATTRIBUTE: &str = "horus_checkpoint";
 const PREFIX: &str = "after-";
 /// The attributes before they replace the former ones.
 const NEXT: &str = ".zarr.json";
+/// The file that the process locks which writes.
+const LOCK: &str = ".lock";
+/// Longest time to wait for another process to end.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of a chunk, about.
 const CHUNK: usize = 16 << 20;
 
@@ -60,6 +66,8 @@ const CHUNK: usize = 16 << 20;
 pub struct ZarrCheckpoints {
     path: PathBuf,
     program: String,
+    /// The locked file that keeps other processes from writing.
+    lock: Arc<Mutex<Option<File>>>,
 }
 
 /// The last complete checkpoint of a store.
@@ -73,7 +81,7 @@ struct LastCheckpoint {
 impl ZarrCheckpoints {
     /// Checkpoints in the store at a path, which is created if there is nothing, or an empty folder.
     pub fn at(path: impl AsRef<Path>) -> ZarrCheckpoints {
-        ZarrCheckpoints { path: path.as_ref().to_owned(), program: String::new() }
+        ZarrCheckpoints { path: path.as_ref().to_owned(), program: String::new(), lock: Arc::default() }
     }
 
     /// Describes the program, with everything that its bits depend on. A loop does not continue from a checkpoint with
@@ -102,6 +110,31 @@ impl ZarrCheckpoints {
             return Err(format!("its checkpoints are of another program: {program:?}, not {:?}", self.program));
         }
         Ok(Some(about.clone()))
+    }
+
+    /// Keeps other processes from writing to the store while this value lives. A process that was killed may take a
+    /// moment to end.
+    fn lock(&self) -> Result<(), String> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_some() {
+            return Ok(());
+        }
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(self.path.join(LOCK));
+        let file = file.map_err(|e| describe_error(&e))?;
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 200),
+                Err(TryLockError::WouldBlock) => return Err("another process writes its checkpoints".into()),
+                Err(TryLockError::Error(e)) => {
+                    log::debug!("{} is not locked: {}", self.path.display(), describe_error(&e));
+                    break;
+                }
+            }
+        }
+        *lock = Some(file);
+        Ok(())
     }
 
     /// The last complete checkpoint, if there is one.
@@ -153,6 +186,9 @@ impl CheckpointStore for ZarrCheckpoints {
     }
 
     fn last(&self, images: &[(Shape, DType)]) -> Result<Option<usize>, String> {
+        if self.attribute()?.is_some() {
+            self.lock()?;
+        }
         let Some(last) = self.found()? else { return Ok(None) };
         let stored = sources(&last)?;
         if stored.len() != images.len() {
@@ -174,10 +210,15 @@ impl CheckpointStore for ZarrCheckpoints {
         if self.attribute()?.is_some() {
             return Ok(());
         }
+        let made: Vec<&Path> = self.path.ancestors().take_while(|path| !path.exists()).collect();
+        let beside = |made: &Path| {
+            let folder = made.parent().filter(|parent| !parent.as_os_str().is_empty());
+            flush_folder(folder.unwrap_or(Path::new(".")))
+        };
         fs::create_dir_all(&self.path).map_err(|e| describe_error(&e))?;
+        self.lock()?;
         self.describe(None, &[])?;
-        let beside = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        flush_folder(beside).map_err(|e| describe_error(&e))
+        made.into_iter().try_for_each(beside).map_err(|e| describe_error(&e))
     }
 
     fn read(&self, to: &mut [&mut [u8]]) -> Result<(), String> {
@@ -194,7 +235,6 @@ impl CheckpointStore for ZarrCheckpoints {
 
     fn write(&self, steps: usize, images: &[CheckpointImage]) -> Result<(), String> {
         let told = |e: std::io::Error| describe_error(&e);
-        self.create()?;
         let last = self.found()?.map(|last| last.folder);
         // Other checkpoints were not completed, or not removed.
         for entry in
@@ -236,11 +276,15 @@ fn is_checkpoint(folder: &Path) -> bool {
     name.is_some_and(|steps| steps.parse::<usize>().is_ok())
 }
 
-/// The entries of a folder, without attributes that were not completed.
+/// The entries of a folder, without the lock and attributes that were not completed.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let entries = entries.map_err(|e| describe_error(&e))?;
-    Ok(entries.into_iter().map(|entry| entry.path()).filter(|path| !path.ends_with(NEXT)).collect())
+    Ok(entries
+        .into_iter()
+        .map(|entry| entry.path())
+        .filter(|path| !path.ends_with(NEXT) && !path.ends_with(LOCK))
+        .collect())
 }
 
 /// Waits until a file is on the disk.

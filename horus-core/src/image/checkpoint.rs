@@ -129,6 +129,12 @@ impl CheckpointWriter {
     }
 }
 
+impl Drop for CheckpointWriter {
+    fn drop(&mut self) {
+        let _ = self.wait(); // of a loop that failed, whose error counts
+    }
+}
+
 impl Session {
     /// [`Session::iterate`] that writes its state and the number of iterations to a store at an interval, while the
     /// loop continues. Given the same state, `until` and `step`, a loop that was interrupted continues from its last
@@ -143,7 +149,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::iterate`]; [`Error::File`] if there is a checkpoint and the loop does not resume, if the images of
-    /// the checkpoint have other shapes or types than those of `state`, or if the store cannot be read or written, which
+    /// the checkpoint have other shapes or types than those of `state`, if it has more iterations than the loop, or if the store cannot be read or written, which
     /// is found before the first iteration where possible; also if the interval is 0, or the loop is [relaxed](crate::session::BlockMap::relaxed), whose bits depend on messages.
     #[track_caller]
     pub fn iterate_checkpointed<S: LoopState>(
@@ -165,6 +171,8 @@ impl Session {
         }
         let kinds: Vec<(Shape, DType)> = handles(&state).iter().map(|image| (image.shape, image.dtype)).collect();
         let done = on_root(self, "reading a checkpoint", || checkpoints.begin(&kinds))?;
+        let until = until.into();
+        let done = done.and_then(|done| until.allows(done).map(|()| done));
         let done = done.map_err(|cause| Error::read(store.path(), cause)).or_else(|e| self.refused(e))?;
         let state = if done > 0 { self.restored(&**store, state, &kinds, call)? } else { state };
         let intervals = [Some(*every), watch.as_ref().map(|(every, _)| *every)];
@@ -185,12 +193,9 @@ impl Session {
                 _ => Ok(ControlFlow::Continue(())),
             }
         };
-        let until = until.into().after(done);
+        let until = until.after(done);
         let ended = self.looped(state, until, step, Some((intervals, &mut each)), site);
-        let Ok(ended) = ended else {
-            let _ = writer.wait(); // the first error counts
-            return ended;
-        };
+        let ended = ended?;
         let written = on_root(self, "writing a checkpoint", || writer.wait())?;
         written.map_err(|cause| Error::write(store.path(), cause)).or_else(|e| self.refused(e))?;
         Ok(ended)

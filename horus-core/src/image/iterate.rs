@@ -69,6 +69,15 @@ impl Until {
         Until { done, ..self }
     }
 
+    /// Fails if the loop ends before so many iterations.
+    pub(super) fn allows(&self, done: usize) -> std::result::Result<(), String> {
+        if done <= self.steps {
+            Ok(())
+        } else {
+            Err(format!("its checkpoint is after {done} steps, the loop has {}", self.steps))
+        }
+    }
+
     fn check(&self, site: Site) -> Result<()> {
         let refused = |message: String| Err(Error::parameter(Call { op: "iterate", site }, message));
         match self.below {

@@ -130,16 +130,18 @@ fn a_loop_that_reads_values_continues_too() {
         let s = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
         let u = Image::from_fn(&s, 8, 9, |y, x| (y * x) as f64);
         let step = |u: &Image<f64>| u * (1.0 / (1.0 + u.max_value().get().unwrap()));
-        let ended =
-            s.iterate_checkpointed(u, until, step, &Checkpoints::new(store.clone(), 2).resume(true), None).unwrap();
-        (ended.steps, ended.state.to_vec().unwrap())
+        let checkpoints = Checkpoints::new(store.clone(), 2).resume(true);
+        let ended = s.iterate_checkpointed(u, until, step, &checkpoints, None)?;
+        Ok::<_, Error>((ended.steps, ended.state.to_vec()?))
     };
-    let want = work(7, &MemoryStore::default());
+    let want = work(7, &MemoryStore::default()).unwrap();
     let store = MemoryStore::default();
-    work(5, &store);
+    let _ = work(5, &store).unwrap();
     assert_eq!(store.steps(), Some(4));
-    assert_eq!(work(7, &store), want);
-    assert_eq!(work(4, &store).0, 6, "all iterations are made already");
+    assert_eq!(work(7, &store).unwrap(), want);
+    assert_eq!(work(6, &store).unwrap().0, 6, "all iterations are made already");
+    let e = work(5, &store).unwrap_err().to_string();
+    assert!(e.contains("after 6 steps, the loop has 5"), "{e}");
 }
 
 #[test]

@@ -75,7 +75,8 @@ def iterate(
         See `checkpoint`.
     resume : bool, optional
         Continue from the last checkpoint, if there is one. Given the same `step`, initial `state` and `steps`, the result has the same bits
-        as without an interruption. `steps` counts all steps, also those before.
+        as without an interruption. `steps` counts all steps, also those before. `watch` is also called for the state from which the loop
+        continues, if it is due.
 
     Returns
     -------

@@ -56,7 +56,7 @@ fn the_last_complete_checkpoint_is_read() {
         assert_eq!(read(&store), Ok(written(step)));
         let mut names: Vec<_> = fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
-        assert_eq!(names, [format!("after-{steps}").as_str(), "zarr.json"]);
+        assert_eq!(names, [".lock", format!("after-{steps}").as_str(), "zarr.json"]);
     }
     // A process that ended while it wrote leaves a folder, and perhaps attributes.
     fs::create_dir(path.join("after-40")).unwrap();
@@ -67,6 +67,10 @@ fn the_last_complete_checkpoint_is_read() {
     assert_eq!((store.last(&kinds()), read(&store)), (Ok(Some(40)), Ok(written(4))));
     // Any reader reads it.
     let image = horus_zarr::open(&session(), path.join("after-40/0"), &ZarrOptions::default()).unwrap();
+    let other = ZarrCheckpoints::at(&path).of("heat");
+    assert!(other.last(&kinds()).unwrap_err().contains("another process"));
+    drop(store);
+    assert_eq!(other.last(&kinds()), Ok(Some(40)));
     assert_eq!(image.shape(), Shape::new(5, 7, 1));
 }
 
@@ -74,6 +78,7 @@ fn the_last_complete_checkpoint_is_read() {
 fn other_states_and_programs_are_refused() {
     let folder = StoreFolder::new();
     let store = ZarrCheckpoints::at(folder.at("loop.zarr")).of("heat");
+    store.create().unwrap();
     store.write(8, &state(1)).unwrap();
     let refused = |change: &dyn Fn(&mut Kinds)| {
         let mut kinds = kinds();
@@ -119,5 +124,10 @@ fn what_is_no_checkpoint_is_not_changed() {
     assert!(horus_zarr::open(&session(), folder.at("cells.zarr"), &ZarrOptions::default()).is_ok());
     // An empty folder may become one.
     fs::create_dir(folder.at("empty")).unwrap();
-    ZarrCheckpoints::at(folder.at("empty")).write(3, &state(0)).unwrap();
+    for name in ["empty", "a/new/one"] {
+        let store = ZarrCheckpoints::at(folder.at(name));
+        store.create().unwrap();
+        store.write(3, &state(0)).unwrap();
+        assert_eq!(store.last(&kinds()), Ok(Some(3)));
+    }
 }
