@@ -31,7 +31,7 @@ pub struct Solved {
     pub solution: OceanField,
     /// Number of steps.
     pub steps: usize,
-    /// The norm of the residual by that of the right-hand side.
+    /// The norm of the residual by that of the right-hand side; NaN if the latter is not a number.
     pub residual: f64,
 }
 
@@ -66,15 +66,16 @@ impl SeaSurface {
         let direction = &residual * &self.inverse;
         let norm = (&residual * &direction).sum().to_image();
         let first = (&residual * 0.0, residual, direction, norm);
-        let whole = (&first.1 * &first.1).sum().get()?.sqrt();
-        let mut reached = if whole > 0.0 { 1.0 } else { 0.0 };
+        let norm_of = |residual: &OceanField| Ok((residual * residual).sum().get()?.sqrt());
+        let whole: f64 = norm_of(&first.1)?;
         let watch = |_: usize, (_, residual, ..): &Solution| {
-            reached = (residual * residual).sum().get()?.sqrt() / whole;
-            Ok(if reached < tolerance { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            let small = norm_of(residual)? / whole < tolerance;
+            Ok(if small { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         let steps = if whole > 0.0 { steps } else { 0 };
-        let done = session.iterate_watched(first, steps, |now| self.step(now), 10.min(steps.max(1)), watch)?;
-        Ok(Solved { solution: done.state.0, steps: done.steps, residual: reached })
+        let done = session.iterate_watched(first, steps, |now| self.step(now), 10, watch)?;
+        let residual = if whole == 0.0 { 0.0 } else { norm_of(&done.state.1)? / whole };
+        Ok(Solved { solution: done.state.0, steps: done.steps, residual })
     }
 
     /// Records a step.

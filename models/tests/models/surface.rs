@@ -87,10 +87,15 @@ fn the_solution_is_that_of_elimination() {
             assert!(depth[i] > 0.0 || *got == 0.0, "land");
         }
     }
+    let (short, long) = (solve(&s, (9, 12), 1e-13, 4), solve(&s, (9, 12), 1e-13, 15));
+    assert_eq!((short.1, long.1), (4, 15));
+    assert!(long.2 < short.2 && short.2 < 1.0, "the residual is that of the last step: {:e}, {:e}", short.2, long.2);
     let nothing = Image::<f64>::zeros(&s, (5, 6));
     let solved = SeaSurface::new(&(&nothing + 1.0), 0.5).solve(&nothing, 1e-9, 50).unwrap();
     assert_eq!((solved.steps, solved.residual), (0, 0.0));
     assert!(solved.solution.to_vec().unwrap().iter().all(|v| *v == 0.0));
+    let unknown = SeaSurface::new(&(&nothing + 1.0), 0.5).solve(&(&nothing + f64::NAN), 1e-9, 50).unwrap();
+    assert!(unknown.steps == 0 && unknown.residual.is_nan());
 }
 
 #[test]
