@@ -287,7 +287,7 @@ pub static FABRIC: Variable<FabricChoice> = Variable {
     help: "how GPUs of several ranks exchange memory",
     values: Accepted::Words(&[
         word("auto", FabricChoice::Auto, "default: `nccl` where it works, else `host`"),
-        word("nccl", FabricChoice::Nccl, "an error where it does not work"),
+        word("nccl", FabricChoice::Nccl, "an error if they are to and it does not work"),
         word("host", FabricChoice::Host, "through the host"),
     ]),
 };

@@ -199,7 +199,7 @@ fn plans_are_remade_if_a_connection_takes_memory() {
 }
 
 #[test]
-fn mixed_ranks_keep_the_plan_of_rank_0() {
+fn mixed_ranks_agree_on_how_many_compute() {
     let want = blurred(&given(&builder(0).build().unwrap(), 300, 200));
     for first in [0, 2] {
         let ran = ThreadComm::run(2, |comm| {
@@ -210,4 +210,17 @@ fn mixed_ranks_keep_the_plan_of_rank_0() {
         });
         assert!(ran.into_iter().flatten().all(|got| got == want), "first {first}");
     }
+}
+
+#[test]
+fn a_rank_without_a_plan_ends_the_evaluation_of_all() {
+    let ran = ThreadComm::run(2, |comm| {
+        let cpu = CpuDevice::new(Some(1)).unwrap();
+        let device: Box<dyn Device> =
+            if comm.rank() == 0 { Box::new(cpu) } else { Box::new(SimulatedDevice::new(cpu, 1 << 12)) };
+        let s = Session::on(device).communicator(Arc::new(comm)).ranks(Ranks::Auto).build().unwrap();
+        let blurred = given(&s, 300, 200).gauss(1.0);
+        blurred.to_vec().unwrap_err().to_string()
+    });
+    assert!(ran[0].contains("rank 1 has no plan") && ran[1].contains("memory"), "{ran:?}");
 }

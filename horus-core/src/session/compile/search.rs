@@ -4,9 +4,10 @@
 //! A plan for some ranks is the plan of a session with that many; the others take no part. A plan for another number
 //! finds the images on rank 0, or on the shared host, once they have been transferred there. That transfer counts for
 //! its time, so more ranks are never predicted to take longer than fewer. All ranks predict the same, because all have
-//! all profiles. See `docs/design/devices.md`.
+//! all profiles; if only some have devices with their own memory, the first of these chooses. See `docs/design/devices.md`.
 
-use crate::error::Result;
+use crate::comm::agree::agree_on;
+use crate::error::{Error, Result};
 use crate::ir::graph::{Node, ValueId};
 use crate::machine::{HostSide, MachineProfile};
 use crate::plan::movement::Load;
@@ -123,17 +124,20 @@ impl Session {
         Ok((CachedPlan { forgone, ..CachedPlan::from(plan) }, said))
     }
 
-    /// The number of ranks that rank 0 has chosen, if ranks may choose differently because only some have devices with
-    /// their own memory. Collective.
+    /// The number of ranks for a program, if ranks may choose differently because only some have devices with their own
+    /// memory: the choice of the first of these, which knows what fits. `mine` is 0 if this rank has no plan. Collective.
     pub(crate) fn agreed_choice(&self, engine: &Engine, mine: usize) -> Result<usize> {
-        let is_unified = engine.machine.profiles().iter().map(MachineProfile::is_unified);
-        let is_mixed = is_unified.clone().any(|is| is) && is_unified.clone().any(|is| !is);
-        if self.ranks() == 1 || !is_mixed {
-            return Ok(mine);
-        }
+        let profiles = engine.machine.profiles();
+        let own_memory = profiles.iter().position(|profile| !profile.is_unified());
+        let is_mixed = own_memory.is_some() && profiles.iter().any(MachineProfile::is_unified);
+        let Some(first) = own_memory.filter(|_| self.ranks() > 1 && is_mixed) else { return Ok(mine) };
         let comm = &*self.0.comm;
+        agree_on(comm, "choosing ranks")?;
         let all = comm.gather(mine as u64).map_err(|e| e.during(comm.rank(), "choosing ranks"))?;
-        Ok(all[0] as usize)
+        match all.iter().position(|among| *among == 0) {
+            Some(rank) => Err(Error::Config(format!("rank {rank} has no plan for the program"))),
+            None => Ok(all[first] as usize),
+        }
     }
 
     /// Seconds of a plan for `among` ranks or devices apart from its steps: to transfer images to where the plan finds

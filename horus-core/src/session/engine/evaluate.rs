@@ -134,14 +134,17 @@ impl Session {
         request: PlanRequest,
         known: bool,
     ) -> Result<(PlanRequest, CachedPlan, bool), EvaluationError> {
-        let (request, plan, new) = self.find_or_make_own_plan(engine, state, request, known)?;
-        let mine = plan.plan.setting.partition.ranks();
-        let among = self.agreed_choice(engine, mine).map_err(EvaluationError::BeforeExecution)?;
+        let own = self.find_or_make_own_plan(engine, state, request, known);
+        let mine = own.as_ref().map_or(0, |(_, plan, _)| plan.plan.setting.partition.ranks());
+        let among = self.agreed_choice(engine, mine);
+        let (request, plan, new) = own?;
+        let among = among.map_err(EvaluationError::BeforeExecution)?;
         if among == mine {
             return Ok((request, plan, new));
         }
         state.stats.planned += 1;
-        let plan = self.plan(engine, state, &request, Some(among)).map_err(EvaluationError::BeforeExecution)?;
+        // Other ranks may have their plan already.
+        let plan = self.plan(engine, state, &request, Some(among)).map_err(EvaluationError::DuringExecution)?;
         Ok((request, plan, true))
     }
 
