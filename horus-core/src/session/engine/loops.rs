@@ -59,6 +59,11 @@ impl LoopLimits {
         self.watched.iter().fold(self.steps.min(after(self.measured)), |next, every| next.min(after(*every)))
     }
 
+    /// Returns `true` if so many iterations lie between measurements or calls of `watch`.
+    fn is_interval(&self, steps: usize) -> bool {
+        self.measured == Some(steps) || self.watched.contains(&Some(steps))
+    }
+
     /// Returns `true` if an iteration is measured; the last one always is, unless nothing is measured.
     fn measures(&self, step: usize) -> bool {
         self.measured.is_some_and(|n| step == self.steps || step.is_multiple_of(n))
@@ -366,8 +371,8 @@ impl RunningLoop<'_> {
                 self.run_in_blocks(in_blocks, done == ends.done)?;
                 (in_blocks, None)
             } else {
-                // Few different numbers need few plans.
-                let steps = if rest >= most { most } else { 1 << rest.ilog2() };
+                // Few different numbers need few plans: as many as possible, an interval, or powers of two.
+                let steps = if rest >= most || ends.is_interval(rest) { rest.min(most) } else { 1 << rest.ilog2() };
                 (steps, Some(self.run(steps, steps == rest && ends.measures(stop))?))
             };
             done += steps;
