@@ -52,7 +52,9 @@ pub(crate) fn joined(choice: &DeviceChoice) -> Result<Arc<dyn Communicator>> {
     match (is_launched(), choice, PLACES.iter().find_map(place)) {
         (false, ..) => Ok(Arc::new(SingleRankComm)),
         (true, DeviceChoice::Cuda(ordinal), Some(local)) => std::thread::scope(|scope| {
-            scope.spawn(|| warm_up(*ordinal, local));
+            // Without a thread it starts when it is opened.
+            let started = std::thread::Builder::new().spawn_scoped(scope, || warm_up(*ordinal, local));
+            drop(started);
             under_launcher()
         }),
         _ => under_launcher(),

@@ -112,8 +112,8 @@ impl ZarrCheckpoints {
         Ok(Some(about.clone()))
     }
 
-    /// Keeps other processes from writing to the store while this value lives. A process that was killed may take a
-    /// moment to end.
+    /// Keeps other loops, also of other processes, from writing to the store while this value lives. A process that was
+    /// killed may take a moment to end.
     fn lock(&self) -> Result<(), String> {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if lock.is_some() {
@@ -126,7 +126,7 @@ impl ZarrCheckpoints {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 200),
-                Err(TryLockError::WouldBlock) => return Err("another process writes its checkpoints".into()),
+                Err(TryLockError::WouldBlock) => return Err("another loop writes its checkpoints".into()),
                 Err(TryLockError::Error(e)) => {
                     log::debug!("{} is not locked: {}", self.path.display(), describe_error(&e));
                     break;

@@ -149,8 +149,9 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::iterate`]; [`Error::File`] if there is a checkpoint and the loop does not resume, if the images of
-    /// the checkpoint have other shapes or types than those of `state`, if it has more iterations than the loop, or if the store cannot be read or written, which
-    /// is found before the first iteration where possible; also if the interval is 0, or the loop is [relaxed](crate::session::BlockMap::relaxed), whose bits depend on messages.
+    /// the checkpoint have other shapes or types than those of `state`, if it has more iterations than the loop, or if
+    /// the store cannot be read or written, which is found before the first iteration where possible; also if the
+    /// interval is 0, or the loop is [relaxed](crate::session::BlockMap::relaxed), whose bits depend on messages.
     #[track_caller]
     pub fn iterate_checkpointed<S: LoopState>(
         &self,
@@ -193,9 +194,7 @@ impl Session {
                 _ => Ok(ControlFlow::Continue(())),
             }
         };
-        let until = until.after(done);
-        let ended = self.looped(state, until, step, Some((intervals, &mut each)), site);
-        let ended = ended?;
+        let ended = self.looped(state, until.after(done), step, Some((intervals, &mut each)), site)?;
         let written = on_root(self, "writing a checkpoint", || writer.wait())?;
         written.map_err(|cause| Error::write(store.path(), cause)).or_else(|e| self.refused(e))?;
         Ok(ended)

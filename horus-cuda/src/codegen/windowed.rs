@@ -270,7 +270,7 @@ impl KeptRanks {
         let (key, rows) = (dtype.size().max(4), if tall < 3 { 1 } else { 4 });
         let shared = key * deep * (KeptRanks::WARPS * rows + tall - 1) * (32 + wide - 1);
         // Keys of a pixel, and instructions: to keep one, of which a minimum counts twice, or to find the rank otherwise.
-        // The latter are from times on an H200.
+        // The latter are estimated from times on an H200.
         let added = if rows == 1 { count } else { deep * wide * (tall + 5) / 4 };
         let keeping = added * (4 * kept + 8) * key / 4;
         let otherwise = match dtype.size() {

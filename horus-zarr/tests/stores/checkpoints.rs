@@ -68,7 +68,7 @@ fn the_last_complete_checkpoint_is_read() {
     // Any reader reads it.
     let image = horus_zarr::open(&session(), path.join("after-40/0"), &ZarrOptions::default()).unwrap();
     let other = ZarrCheckpoints::at(&path).of("heat");
-    assert!(other.last(&kinds()).unwrap_err().contains("another process"));
+    assert!(other.last(&kinds()).unwrap_err().contains("another loop"));
     drop(store);
     assert_eq!(other.last(&kinds()), Ok(Some(40)));
     assert_eq!(image.shape(), Shape::new(5, 7, 1));
