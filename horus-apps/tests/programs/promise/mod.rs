@@ -82,7 +82,9 @@ impl MemoryPromise {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut largest = 0;
         while child.try_wait().unwrap().is_none() {
-            largest = largest.max(largest_resident(&child).unwrap_or(0));
+            // It only grows, but for an instant after the start it is the memory of this process, not
+            // yet replaced by the program: the latest is the largest.
+            largest = largest_resident(&child).unwrap_or(largest);
             std::thread::sleep(Duration::from_millis(1));
         }
         if let Some(cat) = &mut feeding {
