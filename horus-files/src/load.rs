@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
+use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::format::{FORMATS, alternatives};
 use super::target::special;
 use super::{Allocate, MEMORY_LIMIT, OpenOptions, PictureFormat, PictureHeader, cause, guarded};
+use horus_base::digest::Digest;
 use horus_base::error::DeviceError;
 use horus_host::buffer::{HostBuffer, Reserved};
 use horus_host::workers::Workers;
@@ -160,6 +163,16 @@ impl PictureSource<'_> {
 
     pub(super) fn size(&self) -> u64 {
         self.size
+    }
+
+    /// A number that tells a file from others at its path: of its first bytes, length and time of change. `None` for
+    /// bytes in memory.
+    pub(super) fn identity(&self) -> Option<u64> {
+        let SourceContent::File(file) = &self.rest else { return None };
+        let changed = file.metadata().ok()?.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        let mut digest = Digest::default();
+        (&*self.head, self.size, changed).hash(&mut digest);
+        Some(digest.finish())
     }
 
     /// Fills `to` with the bytes from `at` on.

@@ -52,6 +52,8 @@ pub struct PictureReader {
     unread: Option<String>,
     /// Parts of the picture can be decoded separately.
     by_regions: bool,
+    /// Tells the file from others at its path.
+    identity: Option<u64>,
     pixels: Box<dyn RegionDecoder>,
 }
 
@@ -213,7 +215,7 @@ impl PictureReader {
 
     /// [`PictureReader::open`] for an open file, without its warning.
     pub(super) fn of(source: PictureSource<'static>, path: &Path, options: &OpenOptions) -> ReadResult<PictureReader> {
-        let format = source.format();
+        let (format, identity) = (source.format(), source.identity());
         decode::one_picture(format, options)?;
         // A region does not require that the whole fits the file. A file decoded as a whole is bounded as a whole.
         let unbounded = OpenOptions { max_pixels: u64::MAX, ..*options };
@@ -239,8 +241,14 @@ impl PictureReader {
             levels: pixels.sizes(),
             unread,
             by_regions,
+            identity,
             pixels,
         })
+    }
+
+    /// A file that another process has opened, and described; `None` if it cannot be opened here. Warns of nothing.
+    pub fn reopen(path: &Path, options: &OpenOptions) -> Option<PictureReader> {
+        PictureReader::of(PictureSource::open(path).ok()?, path, options).ok()
     }
 
     /// Warns of ignored pages.
@@ -386,6 +394,12 @@ pub trait RegionSource: Send + Sync {
     /// The amount read so far.
     fn counted(&self) -> FileTraffic;
 
+    /// A number that tells these pixels from others at the same path, if several processes may open them and each
+    /// reads what it needs; `None`, the default, if one process reads for all.
+    fn identity(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns `true` if only some regions can be read, those of the requested results. Evaluations then compute only
     /// these results, and no other value of the program.
     fn is_partial(&self) -> bool {
@@ -436,5 +450,10 @@ impl RegionSource for PictureReader {
 
     fn counted(&self) -> FileTraffic {
         self.counted()
+    }
+
+    /// Of files whose parts are decoded separately.
+    fn identity(&self) -> Option<u64> {
+        self.identity.filter(|_| self.by_regions)
     }
 }

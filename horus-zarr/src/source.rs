@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::hash::{Hash as _, Hasher as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use horus_core::digest::Digest;
 use horus_core::dtype::DType;
 use horus_core::host::workers::Workers;
 use horus_core::io::{FileTraffic, RegionSource, decoded_quietly as guarded};
@@ -303,6 +305,13 @@ impl RegionSource for ArraySource {
         } else {
             Err("it was replaced or changed since it was opened: open it again".into())
         }
+    }
+
+    fn identity(&self) -> Option<u64> {
+        let Stamp { length, modified, .. } = self.opened;
+        let mut digest = Digest::default();
+        (length, modified?.duration_since(SystemTime::UNIX_EPOCH).ok()?).hash(&mut digest);
+        Some(digest.finish())
     }
 
     fn counted(&self) -> FileTraffic {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::on_demand::{OnDemandPicture, SharedPicture};
 use super::pixel_size::{alpha, channel_names, pixel_size, sized, with_last};
-use super::{Alpha, DecodeResources, Metadata, OpenOptions, OpenedPicture, Picture, RegionSource, on_root, opened};
+use super::{
+    Alpha, DecodeResources, Metadata, OpenOptions, OpenedPicture, Picture, PictureReader, RegionSource, on_root, opened,
+};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
@@ -160,7 +162,8 @@ impl AnyImage {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
             OpenedPicture::at(path, options, session.host_limit(), means)
         };
-        AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
+        AnyImage::decoded(session, path, (read, &|| PictureReader::reopen(path, options)), site)?
+            .map_err(|cause| Error::read(path, cause))
     }
 
     /// The size of the pixels; see [`pixel_size`].
@@ -212,15 +215,18 @@ impl AnyImage {
         read: impl FnOnce() -> Result<Picture, String>,
     ) -> Result<AnyImage> {
         let read = |_: DecodeResources<'_>| Ok(OpenedPicture::Decoded(read()?));
-        AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
+        AnyImage::decoded(session, path, (read, &|| None), site)?.map_err(|cause| Error::read(path, cause))
     }
 
-    /// Calls `open` on rank 0 only and returns its result or error on every rank. Messages name
-    /// `path`.
+    /// Calls `open` on rank 0 only and returns its result or error on every rank. The other ranks
+    /// read a picture on demand themselves if `reopen` gives them the same. Messages name `path`.
     pub(super) fn decoded(
         session: &Session,
         path: &Path,
-        open: impl FnOnce(DecodeResources<'_>) -> Result<OpenedPicture, String>,
+        (open, reopen): (
+            impl FnOnce(DecodeResources<'_>) -> Result<OpenedPicture, String>,
+            &dyn Fn() -> Option<PictureReader>,
+        ),
         site: Site,
     ) -> Result<Result<AnyImage, String>> {
         let (mut pixels, mut reader, mut said) = (None, None, Metadata::default());
@@ -254,8 +260,9 @@ impl AnyImage {
                 AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))
             }
             SharedPicture::Later(known) => {
-                let stock = reader.map(|reader| Arc::new(reader) as Arc<dyn RegionSource>);
-                AnyImage::later(session, path, known, stock, site)
+                let source = reader.map(|reader| Arc::new(reader) as Arc<dyn RegionSource>);
+                let reopen = || reopen().map(|reader| Box::new(reader) as Box<dyn RegionSource>);
+                AnyImage::later(session, path, known, (source, reopen), site)?
             }
         };
         let alpha = associated.map(|is| if is { Alpha::Associated } else { Alpha::Unassociated });

@@ -74,7 +74,7 @@ impl AnyImage {
     #[track_caller]
     pub(crate) fn read_with(session: &Session, bytes: &[u8], options: &OpenOptions) -> Result<AnyImage> {
         let decode = |means: DecodeResources<'_>| OpenedPicture::of(bytes, options, means);
-        AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
+        AnyImage::decoded(session, Path::new(IN_MEMORY), (decode, &|| None), Location::caller())?.map_err(unreadable)
     }
 
     /// Reads a picture file from a pipe or a socket to its end, and decodes it. Only rank 0 reads.
@@ -103,7 +103,7 @@ impl AnyImage {
     #[track_caller]
     pub fn read_from_with(session: &Session, from: impl Read, options: &OpenOptions) -> Result<AnyImage> {
         let decode = |means: DecodeResources<'_>| OpenedPicture::drain(from, options, session.host_limit(), means);
-        AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
+        AnyImage::decoded(session, Path::new(IN_MEMORY), (decode, &|| None), Location::caller())?.map_err(unreadable)
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{AnyImage, Metadata, RegionSource, on_root, opened};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
-use crate::session::{OnDemandImage, Session};
+use crate::session::{OnDemandImage, Session, everywhere};
 use crate::shape::Shape;
 
 /// The properties of an opened picture, known to every rank.
@@ -28,6 +28,8 @@ pub(super) struct OnDemandPicture {
     levels: usize,
     beside: usize,
     lacks: usize,
+    /// Of the pixels, if other ranks may read them.
+    identity: Option<u64>,
 }
 
 impl OnDemandPicture {
@@ -41,15 +43,23 @@ impl OnDemandPicture {
             levels: source.levels(),
             beside: source.scratch_bytes(),
             lacks,
+            identity: source.identity().filter(|_| lacks == 0),
         })
+    }
+
+    /// Returns `true` if a source has these pixels.
+    fn is_of(&self, source: &dyn RegionSource) -> bool {
+        self.identity == source.identity() && self.kind == (source.shape(), source.dtype().stored())
     }
 }
 
 impl AnyImage {
     /// An image whose pixels are read region by region, on demand, from the source that `open`
     /// returns, such as a store of arrays. Large pictures are read in the same way
-    /// ([`OpenOptions::on_demand`](super::OpenOptions::on_demand)). Only rank 0 calls `open` and
-    /// reads; all ranks return the same. Messages name `path`.
+    /// ([`OpenOptions::on_demand`](super::OpenOptions::on_demand)). Rank 0 calls `open` and reads;
+    /// if its source has an [identity](RegionSource::identity), the other ranks call `open`, too, and
+    /// each reads its part if all have the same pixels. All ranks return the same. Messages name
+    /// `path`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -89,9 +99,9 @@ impl AnyImage {
         open: impl FnOnce() -> Result<Box<dyn RegionSource>, String>,
     ) -> Result<AnyImage> {
         let (path, site) = (path.as_ref(), Location::caller());
-        let mut source = None;
+        let (mut source, mut open) = (None, Some(open));
         let answer = on_root(session, "opening pixels to be read later", || {
-            let found = open()?;
+            let found = open.take().ok_or("it is opened twice")?()?;
             let shape = found.shape();
             if shape.is_empty() {
                 return Err(format!("its size, {shape}, has no pixels"));
@@ -104,22 +114,28 @@ impl AnyImage {
         let known = answer.map_err(|cause| Error::read(path, cause))?;
         // For files, the tile is part of the metadata.
         let tile = Some(known.chunk).filter(|(_, columns)| *columns < known.kind.0.width);
-        let image = AnyImage::later(session, path, known, source, site);
+        let image = AnyImage::later(session, path, known, (source, || open?().ok()), site)?;
         Ok(image.with_metadata(Metadata { tile, ..Metadata::default() }))
     }
 
-    /// An image whose pixels are read on demand.
+    /// An image whose pixels are read on demand: from rank 0's source, or by each rank from its own
+    /// if `reopen` gives all of them the same pixels.
     pub(super) fn later(
         session: &Session,
         path: &Path,
         known: OnDemandPicture,
-        stock: Option<Arc<dyn RegionSource>>,
+        (root, reopen): (Option<Arc<dyn RegionSource>>, impl FnOnce() -> Option<Box<dyn RegionSource>>),
         site: Site,
-    ) -> AnyImage {
-        let OnDemandPicture { kind: (shape, dtype), chunk, levels, beside, lacks } = known;
+    ) -> Result<AnyImage> {
+        let own = match root {
+            None if known.identity.is_some() => reopen().filter(|source| known.is_of(&**source)).map(Arc::from),
+            root => root,
+        };
+        let is_shared = known.identity.is_some() && everywhere(session, "opening a picture", own.is_some())?;
+        let source = own.filter(|_| is_shared || session.rank() == 0);
+        let OnDemandPicture { kind: (shape, dtype), chunk, levels, beside, lacks: missing_bytes, .. } = known;
         let (shape, part, path) = (shape.stored(), 0..shape.depth, path.into());
-        let later =
-            OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes: lacks, part, path, source: stock };
-        AnyImage::from_handle(session.source_later(later, site))
+        let later = OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes, part, path, source, is_shared };
+        Ok(AnyImage::from_handle(session.source_later(later, site)))
     }
 }

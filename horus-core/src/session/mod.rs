@@ -64,6 +64,7 @@ pub use forecast::memory::MemoryForecast;
 pub(crate) use images::on_demand::OnDemandImage;
 pub use memory::{MemoryInUse, MemoryUse};
 #[doc(hidden)]
+pub(crate) use on_root::everywhere;
 pub use on_root::{on_first, on_root};
 pub use progress::{Progress, Stats};
 #[doc(hidden)]

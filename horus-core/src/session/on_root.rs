@@ -1,4 +1,4 @@
-//! Work of rank 0, whose result all ranks get.
+//! Work of rank 0, whose result all ranks get, and questions to all ranks.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,6 +19,13 @@ pub fn on_root<T: Serialize + DeserializeOwned>(
     work: impl FnOnce() -> Result<T, String>,
 ) -> Result<Result<T, String>> {
     on_first(session.comm(), op, work)
+}
+
+/// Returns `true` if this is so on every rank.
+pub(crate) fn everywhere(session: &Session, op: &str, is_so: bool) -> Result<bool> {
+    let comm = session.comm();
+    let all = comm.gather(u64::from(is_so)).map_err(|e| e.during(comm.rank(), op))?;
+    Ok(all.iter().all(|is_so| *is_so > 0))
 }
 
 /// Like [`on_root`], without a session.

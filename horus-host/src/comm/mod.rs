@@ -163,6 +163,21 @@ where
     }
 }
 
+/// The value of the first rank that has one, on every rank; `None` if no rank has one.
+///
+/// # Errors
+/// As [`share`].
+pub fn share_first<T>(comm: &dyn Communicator, mine: Option<T>) -> Result<Option<T>, CommError>
+where
+    T: Serialize + DeserializeOwned,
+{
+    if comm.size() == 1 {
+        return Ok(mine);
+    }
+    let has = comm.gather(u64::from(mine.is_some()))?;
+    has.iter().position(|has| *has > 0).map_or(Ok(None), |first| share(comm, first, || mine))
+}
+
 /// The values of all ranks, in rank order, on every rank.
 ///
 /// # Errors

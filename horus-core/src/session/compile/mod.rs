@@ -4,6 +4,7 @@ pub(crate) mod division;
 pub(crate) mod fits;
 pub(crate) mod host_access;
 pub(crate) mod memory;
+pub(crate) mod readers;
 pub(crate) mod region;
 pub(crate) mod schedule;
 pub(crate) mod search;

@@ -95,7 +95,7 @@ impl Session {
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), ResultDelivery::Keep);
         let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
-        let (graph, own) = self.materialize_inputs(state, engine, graph, exceeds.is_some(), &disposable)?;
+        let (graph, own) = self.materialize_inputs(state, engine, graph, &wants, (exceeds.is_some(), &disposable))?;
         let gone = [disposable, own.clone()].concat();
         if engine.device_count() > 1 {
             // Devices of a process share their host.

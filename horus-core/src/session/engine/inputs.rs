@@ -1,7 +1,9 @@
 //! Reads the pixels of on-demand images that a program needs.
 
+use crate::device::Geometry;
 use crate::error::Result;
 use crate::ir::graph::{Graph, Op, ValueId};
+use crate::plan::ResultDelivery;
 use crate::plan::state::Placement;
 use crate::region::{CropRule, Rect, restrict};
 use crate::session::compile::schedule::ResultDestination;
@@ -19,11 +21,11 @@ impl Session {
         state: &mut SessionState,
         engine: &Engine,
         graph: Graph<Op>,
-        exceeds: bool,
-        gone: &[ValueId],
+        wants: &[ResultDelivery],
+        (exceeds, gone): (bool, &[ValueId]),
     ) -> Result<(Graph<Op>, Vec<ValueId>), EvaluationError> {
         let mut own = Vec::new();
-        match self.try_materialize_inputs(state, engine, graph, exceeds.then_some(gone), &mut own) {
+        match self.try_materialize_inputs(state, engine, (graph, wants), exceeds.then_some(gone), &mut own) {
             Ok(graph) => Ok((graph, own)),
             Err(e) => {
                 state.images.forget(own);
@@ -37,7 +39,7 @@ impl Session {
         &self,
         state: &mut SessionState,
         engine: &Engine,
-        mut graph: Graph<Op>,
+        (mut graph, wants): (Graph<Op>, &[ResultDelivery]),
         exceeds: Option<&[ValueId]>,
         own: &mut Vec<ValueId>,
     ) -> Result<Graph<Op>, EvaluationError> {
@@ -57,7 +59,9 @@ impl Session {
         let whole: Vec<Rect> = graph.roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect();
         let mut supply = RegionInputs::new(state, false);
         let mut part = restrict(&graph, &whole, CropRule::Always, &mut supply).graph;
-        let parts = supply.parts;
+        let mut parts = supply.parts;
+        let readers = self.choose_readers(engine, state, (&part, &parts), wants);
+        self.place_inputs(readers.map_err(EvaluationError::BeforeExecution)?, &part, &mut parts);
         let read = parts.iter().map(|part| part.read(self, None)).collect();
         let read: Vec<FetchedPixels> = self.agreed_read(read).map_err(EvaluationError::BeforeExecution)?;
         for (part, pixels) in parts.iter().zip(read) {
@@ -91,18 +95,18 @@ impl Session {
         Ok(())
     }
 
-    /// Adds the pixels that rank 0 has read of a part.
+    /// Adds the pixels that this rank has read of a part.
     pub(crate) fn give_part(&self, state: &mut SessionState, part: &RegionInput, fetched: FetchedPixels) {
         state.stats.read.chunks += fetched.read.chunks;
         state.stats.read.bytes += fetched.read.bytes;
-        let everywhere = self.ranks() == 1 || part.is_number();
-        let placement = if everywhere { Placement::Replicated } else { Placement::Root };
-        state.images.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
+        let placement = if self.ranks() == 1 { Placement::Replicated } else { part.placement };
+        let geometry = Geometry { shape: part.shape, dtype: part.dtype.stored(), window: part.rows(self) };
+        state.images.give_rows(part.value, geometry, fetched.pixels, placement);
     }
 
-    /// Rank 0's pixels or error, as agreed on by all ranks.
+    /// This rank's pixels, or the error of the first rank that could not read.
     pub(crate) fn agreed_read<R>(&self, read: Result<R, PixelReadError>) -> Result<R> {
-        match self.agreed("reading pixels", || read.as_ref().err().cloned())? {
+        match self.first_of_ranks("reading pixels", read.as_ref().err().cloned())? {
             None => read.map_err(PixelReadError::error),
             Some(unread) => Err(unread.error()),
         }

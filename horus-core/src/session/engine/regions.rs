@@ -12,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::comm::share;
+use crate::comm::{share, share_first};
 use crate::device::DownloadStart;
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::Delivered;
@@ -89,10 +89,22 @@ impl Session {
             });
             let mut waiting = VecDeque::new();
             let mut next = 0;
+            let mut readers = None;
             let mut run = || -> Result<(), EvaluationError> {
                 for number in 0..count {
                     while next < count && next <= number + AHEAD {
-                        let job = make(state, next);
+                        let mut job = make(state, next);
+                        let program = (&job.graph, &*job.parts);
+                        let readers = match readers {
+                            Some(readers) => readers,
+                            None => *readers.insert(self.choose_readers(
+                                engine,
+                                state,
+                                program,
+                                &vec![want; job.graph.roots.len()],
+                            )?),
+                        };
+                        self.place_inputs(readers, &job.graph, &mut job.parts);
                         // The only receiver may have ended; the loop ends after this.
                         let _ = ask.send(job.parts.clone());
                         waiting.push_back(job);
@@ -140,6 +152,14 @@ impl Session {
         T: Serialize + DeserializeOwned,
     {
         share(&*self.0.comm, 0, make).map_err(|e| e.during(self.rank(), op))
+    }
+
+    /// What the first rank has that has something, on every rank.
+    pub(crate) fn first_of_ranks<T>(&self, op: &str, mine: Option<T>) -> Result<Option<T>>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        share_first(&*self.0.comm, mine).map_err(|e| e.during(self.rank(), op))
     }
 
     /// Runs the program of a region, whose inputs are in memory.

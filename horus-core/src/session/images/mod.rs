@@ -66,8 +66,18 @@ impl SessionImages {
         placement: Placement,
     ) {
         let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
+        self.give_rows(value, Geometry { shape, dtype: dtype.stored(), window }, pixels, placement);
+    }
+
+    /// Adds an image of which this rank has the rows of a window.
+    pub(crate) fn give_rows(
+        &mut self,
+        value: ValueId,
+        geometry: Geometry,
+        pixels: Option<HostBuffer>,
+        placement: Placement,
+    ) {
         let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
-        let geometry = Geometry { shape, dtype: dtype.stored(), window };
         let state = self.state_of(placement);
         let (host, device) = if self.unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
         self.in_memory.insert(value, StoredImage::of_ranks(RankImage { geometry, state, host, device }, self.ranks));

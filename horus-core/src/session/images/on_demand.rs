@@ -14,6 +14,7 @@ use crate::host::StridedCopy;
 use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op, ValueId};
+use crate::plan::state::Placement;
 use crate::region::{Rect, RegionSupply};
 use crate::session::{Session, SessionState};
 use crate::shape::{Region, Shape, Window};
@@ -42,8 +43,10 @@ pub(crate) struct OnDemandImage {
     pub(crate) part: Range<usize>,
     /// The file's path, for messages.
     pub(crate) path: Arc<Path>,
-    /// Source of the pixels, on rank 0.
+    /// Source of the pixels, on rank 0; of the same pixels on every rank, if it is shared.
     pub(crate) source: Option<Arc<dyn RegionSource>>,
+    /// Every rank has a source.
+    pub(crate) is_shared: bool,
 }
 
 /// An image in memory as a source of regions.
@@ -201,12 +204,13 @@ impl OnDemandImage {
             Arc::new(once) as Arc<dyn RegionSource>
         });
         let beside = all.div_ceil(threads.max(1).min(self.shape.height));
-        Some(OnDemandImage { chunk: (1, self.shape.width), levels: 1, beside, source: stock, ..self.clone() })
+        let (chunk, is_shared) = ((1, self.shape.width), false);
+        Some(OnDemandImage { chunk, levels: 1, beside, source: stock, is_shared, ..self.clone() })
     }
 
     /// The image as if it had been read as a whole into memory.
     pub(crate) fn read_before(&self) -> OnDemandImage {
-        OnDemandImage { chunk: (1, 1), beside: 0, missing_bytes: 0, source: None, ..self.clone() }
+        OnDemandImage { chunk: (1, 1), beside: 0, missing_bytes: 0, source: None, is_shared: false, ..self.clone() }
     }
 
     /// An image in host memory as a source of regions.
@@ -219,7 +223,8 @@ impl OnDemandImage {
         let (shape, dtype, chunk, levels) = (stock.shape().stored(), stock.dtype(), stock.chunk(), stock.levels());
         let (part, path) = (0..shape.depth, Path::new(name).into());
         let beside = stock.scratch_bytes();
-        OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes: 0, part, path, source: Some(stock) }
+        let (missing_bytes, source) = (0, Some(stock));
+        OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes, part, path, source, is_shared: false }
     }
 
     /// An image that will be in memory and read by regions.
@@ -235,6 +240,7 @@ impl OnDemandImage {
             part,
             path,
             source: None,
+            is_shared: false,
         }
     }
 
@@ -251,6 +257,8 @@ pub(crate) struct RegionInput {
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
     from: RegionInputOrigin,
+    /// Where the pixels are once they are read: each rank reads what it has then.
+    pub(crate) placement: Placement,
 }
 
 #[derive(Clone)]
@@ -280,7 +288,34 @@ impl RegionInput {
         self.shape.len().saturating_mul(self.dtype.size())
     }
 
-    /// Reads the input's pixels, on the rank that has them. Works on any thread.
+    /// Returns `true` if every rank can read the pixels.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(&self.from, RegionInputOrigin::Later(later, ..) if later.is_shared)
+    }
+
+    /// Rows that this rank reads.
+    pub(crate) fn rows(&self, session: &Session) -> Window {
+        self.rows_of(session, session.rank())
+    }
+
+    /// Rows that a rank reads.
+    pub(crate) fn rows_of(&self, session: &Session, rank: usize) -> Window {
+        let height = self.shape.height;
+        match self.placement {
+            Placement::Root if rank > 0 => Window::new(0, 0),
+            Placement::Root | Placement::Replicated => Window::whole(height),
+            Placement::Strips(halo) => {
+                session.0.partition.strip(rank, height).grown(halo.up, halo.down).clipped(height)
+            }
+        }
+    }
+
+    /// Bytes of these rows.
+    pub(crate) fn bytes_of(&self, rows: Window) -> usize {
+        rows.len() * self.shape.width * self.shape.planes() * self.shape.pixel_bytes(self.dtype)
+    }
+
+    /// Reads the rows that this rank has. Works on any thread.
     pub(crate) fn read(
         &self,
         session: &Session,
@@ -293,11 +328,16 @@ impl RegionInput {
             }
             RegionInputOrigin::Later(later, name, region) => (later, *name, *region),
         };
-        let Some(stock) = &later.source else { return Ok(FetchedPixels { pixels: None, read: nothing }) };
+        let rows = self.rows(session);
+        let Some(stock) = later.source.as_ref().filter(|_| !rows.is_empty()) else {
+            return Ok(FetchedPixels { pixels: None, read: nothing });
+        };
+        let first = region.rows.start;
+        let region = Rect { rows: Window::new(first + rows.start, first + rows.end), ..region };
         let unread = |cause: String| PixelReadError { path: later.path.display().to_string(), cause };
         // Programs that may be computed by regions were refused before.
         let _decoder = session.reserve(later.missing_bytes).map_err(|e| unread(e.to_string()))?;
-        let mut room = session.room_ahead(self.bytes()).map_err(|e| unread(e.to_string()))?;
+        let mut room = session.room_ahead(self.bytes_of(rows)).map_err(|e| unread(e.to_string()))?;
         // One thread of a session reads at a time.
         let before = stock.counted();
         let fill = |region: Rect, to: &mut HostBuffer| {
@@ -324,12 +364,8 @@ impl RegionInput {
     /// All of an unread image, under its name.
     pub(crate) fn all(value: ValueId, later: OnDemandImage) -> RegionInput {
         let (shape, dtype) = (later.shape, later.dtype);
-        RegionInput { value, shape, dtype, from: RegionInputOrigin::Later(later, value, Rect::whole(shape)) }
-    }
-
-    /// Returns `true` for a number, which every rank has.
-    pub(crate) fn is_number(&self) -> bool {
-        matches!(self.from, RegionInputOrigin::Number(_))
+        let from = RegionInputOrigin::Later(later, value, Rect::whole(shape));
+        RegionInput { value, shape, dtype, from, placement: Placement::Root }
     }
 
     /// The image, if the input is all of it.
@@ -456,14 +492,16 @@ impl RegionSupply for RegionInputs<'_> {
         let value = self.state.names.value();
         self.known.insert((of, region), value);
         let (shape, dtype) = (region.shape(later.shape), later.dtype);
-        self.parts.push(RegionInput { value, shape, dtype, from: RegionInputOrigin::Later(later.clone(), of, region) });
+        let from = RegionInputOrigin::Later(later.clone(), of, region);
+        self.parts.push(RegionInput { value, shape, dtype, from, placement: Placement::Root });
         Some(value)
     }
 
     fn number(&mut self, n: i32) -> Option<ValueId> {
         let value = self.numbers.then(|| self.state.names.value())?;
         let shape = Shape::new(1, 1, 1);
-        self.parts.push(RegionInput { value, shape, dtype: DType::I32, from: RegionInputOrigin::Number(n) });
+        let (from, placement) = (RegionInputOrigin::Number(n), Placement::Replicated);
+        self.parts.push(RegionInput { value, shape, dtype: DType::I32, from, placement });
         Some(value)
     }
 }
