@@ -87,7 +87,7 @@ pub use temporary_image::TemporaryImage;
 pub use tiff::compression::Compression;
 pub use tiff::georeference::Georeference;
 pub use warnings::{CollectedWarnings, warn_once};
-pub use writer::{PictureWriter, RegionSink};
+pub use writer::{PictureWriter, RegionSink, SinkPlace, SinkRole};
 
 // What all formats use.
 use bounds::{DEFLATE, MEMORY_LIMIT, check_capacity, check_size};

@@ -50,11 +50,35 @@ impl UnfinishedFile {
         Ok(UnfinishedFile { path: path.to_owned(), new })
     }
 
+    /// A new file like that of [`UnfinishedFile::at`], with a temporary name if it can have one.
+    pub(super) fn with_name(path: &Path) -> Result<UnfinishedFile, String> {
+        match named(folder(path)) {
+            Ok(file) => Ok(UnfinishedFile { path: path.to_owned(), new: NewFile::Named(file) }),
+            Err(_) => UnfinishedFile::at(path),
+        }
+    }
+
+    /// The file that another process has begun at `place`, and moves into place.
+    pub(super) fn of_other(place: &Path, path: &Path) -> Result<UnfinishedFile, String> {
+        let file = File::options().write(true).open(place).map_err(cause)?;
+        Ok(UnfinishedFile { path: path.to_owned(), new: NewFile::OfOther(file) })
+    }
+
     pub(super) fn file(&self) -> &File {
         match &self.new {
-            NewFile::Nameless(file) | NewFile::Elsewhere(file) => file,
+            NewFile::Nameless(file) | NewFile::Elsewhere(file) | NewFile::OfOther(file) => file,
             NewFile::Named(file) => file.as_file(),
         }
+    }
+
+    /// Returns `true` if another process moves the file into place.
+    pub(super) fn is_of_other(&self) -> bool {
+        matches!(self.new, NewFile::OfOther(_))
+    }
+
+    /// The temporary name.
+    pub(super) fn name(&self) -> Option<&Path> {
+        if let NewFile::Named(file) = &self.new { Some(file.path()) } else { None }
     }
 
     /// Moves the file into place, or overwrites the existing one if its folder does not permit that.
@@ -62,6 +86,7 @@ impl UnfinishedFile {
         let put = || {
             let mut file = self.file().try_clone()?;
             let moved = match self.new {
+                NewFile::OfOther(_) => return Ok(()),
                 NewFile::Elsewhere(_) => return overwrite(&mut file, &self.path),
                 NewFile::Nameless(_) | NewFile::Named(_) => {
                     if let Ok(old) = fs::metadata(&self.path) {
@@ -69,7 +94,9 @@ impl UnfinishedFile {
                     }
                     match self.new {
                         NewFile::Named(file) => file.persist(&self.path).map(drop).map_err(|e| e.error),
-                        NewFile::Nameless(file) | NewFile::Elsewhere(file) => nameless::put(file, &self.path),
+                        NewFile::Nameless(file) | NewFile::Elsewhere(file) | NewFile::OfOther(file) => {
+                            nameless::put(file, &self.path)
+                        }
                     }
                 }
             };
@@ -125,6 +152,8 @@ enum NewFile {
     Named(NamedTempFile),
     /// A file without a name in the directory for temporary files.
     Elsewhere(File),
+    /// A file that another process moves into place.
+    OfOther(File),
 }
 
 /// A new file under a temporary name.
@@ -272,7 +301,7 @@ mod tests {
     use rustix::process::{Gid, Uid, geteuid};
     use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
-    use super::super::FileTarget;
+    use super::super::{FileTarget, SinkRole};
     use super::*;
 
     /// Runs `work` on a thread of a user to whom the modes of files apply: they do not apply to root.
@@ -321,7 +350,7 @@ mod tests {
         as_user(|| save(&open, "short")).unwrap();
         assert_eq!(fs::read(&open).unwrap(), b"short");
         let begun = as_user(|| {
-            let begun = FileTarget::new(&open)?.begin()?;
+            let begun = FileTarget::new(&open)?.begin(SinkRole::Alone)?;
             begun.file().write_all(b"in parts").map_err(cause)?;
             begun.move_into_place()
         });

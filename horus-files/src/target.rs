@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
+use super::SinkRole;
 use super::replace::{UnfinishedFile, is_writable, replace};
 #[cfg(unix)]
 use horus_host::streams::stdout_was_closed;
@@ -135,9 +136,11 @@ impl FileTarget {
     ///
     /// # Errors
     /// A message, if the file is not regular: other files only take bytes sequentially.
-    pub(super) fn begin(self) -> Result<UnfinishedFile, String> {
-        match self.kind {
-            FileTargetKind::Regular => UnfinishedFile::at(&self.path),
+    pub(super) fn begin(self, role: SinkRole<'_>) -> Result<UnfinishedFile, String> {
+        match (self.kind, role) {
+            (FileTargetKind::Regular, SinkRole::Alone) => UnfinishedFile::at(&self.path),
+            (FileTargetKind::Regular, SinkRole::First) => UnfinishedFile::with_name(&self.path),
+            (FileTargetKind::Regular, SinkRole::Other(place)) => UnfinishedFile::of_other(&place.path, &self.path),
             _ => Err("it is no regular file, and only those are written region by region".into()),
         }
     }

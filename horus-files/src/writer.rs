@@ -70,11 +70,36 @@ pub(super) trait RegionFile: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Returns `true` if several processes can write regions of one file.
+    fn is_shareable(&self) -> bool {
+        false
+    }
+
+    /// What another process needs to know to write regions of the file, besides its size and type.
+    fn layout(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Continues the file that another process has begun with this layout.
+    fn join(&mut self, _layout: &[u64]) -> WriteResult<()> {
+        Err("its regions are written by one process".into())
+    }
+
+    /// Leaves a region to another process.
+    fn leave(&self, _region: Region) -> WriteResult<()> {
+        Ok(())
+    }
+
     /// Encodes and writes the pixels of a region, once.
     fn put(&self, to: &File, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> WriteResult<()>;
 
-    /// Completes a file whose regions were written, and fails if any is missing.
-    fn finish(&self, to: &File) -> WriteResult<()>;
+    /// Fails if a region is missing.
+    fn is_complete(&self) -> WriteResult<()>;
+
+    /// Completes a file whose regions were written.
+    fn finish(&self, _to: &File) -> WriteResult<()> {
+        Ok(())
+    }
 
     /// The amount written.
     fn counted(&self) -> FileTraffic;
@@ -112,15 +137,20 @@ impl PictureWriter {
             Ok(draft)
         };
         let draft = draft().map_err(|cause| Error::write(path, cause))?;
-        PictureWriter::begin(path, &draft, dtype)
+        PictureWriter::begin(path, &draft, dtype, SinkRole::Alone)
     }
 
-    fn begin(path: &Path, draft: &FileSpec, dtype: DType) -> Result<PictureWriter> {
+    fn begin(path: &Path, draft: &FileSpec, dtype: DType, role: SinkRole<'_>) -> Result<PictureWriter> {
         let begin = || {
             let mut parts = draft.format.listed().in_regions(draft)?;
-            let begun = FileTarget::new(path)?.begin()?;
-            reserve(begun.file(), parts.bytes())?;
-            parts.begin(begun.file(), path)?;
+            let role = if parts.is_shareable() { role } else { SinkRole::Alone };
+            let begun = FileTarget::new(path)?.begin(role)?;
+            if let SinkRole::Other(place) = role {
+                parts.join(&place.layout)?;
+            } else {
+                reserve(begun.file(), parts.bytes())?;
+                parts.begin(begun.file(), path)?;
+            }
             Ok(PictureWriter {
                 path: path.to_owned(),
                 shape: draft.shape,
@@ -138,8 +168,8 @@ impl PictureWriter {
     ///
     /// # Errors
     /// As [`PictureWriter::create`].
-    pub fn sinks(path: &Path, draft: &FileSpec) -> Result<Vec<Box<dyn RegionSink>>> {
-        let file = Arc::new(PictureWriter::begin(path, draft, draft.stored)?);
+    pub fn sinks(path: &Path, draft: &FileSpec, role: SinkRole<'_>) -> Result<Vec<Box<dyn RegionSink>>> {
+        let file = Arc::new(PictureWriter::begin(path, draft, draft.stored, role)?);
         let sink = |size| Box::new(SizeSink { file: Arc::clone(&file), size }) as Box<dyn RegionSink>;
         Ok((0..draft.options.sizes).map(sink).collect())
     }
@@ -209,11 +239,35 @@ impl PictureWriter {
             if let Some(cause) = failed.into_inner() {
                 return Err(cause);
             }
+            parts.is_complete()?;
+            if begun.is_of_other() {
+                return Ok(());
+            }
             parts.finish(begun.file())?;
             begun.move_into_place()
         };
         finish().map_err(|cause| Error::write(&path, cause))
     }
+}
+
+/// The part of a process in writing an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SinkRole<'a> {
+    /// It writes everything.
+    Alone,
+    /// It begins the output and finishes it; others may write parts, if it can be [opened](RegionSink::place) by them.
+    First,
+    /// It writes parts of what the first process has begun at this place.
+    Other(&'a SinkPlace),
+}
+
+/// An unfinished output that other processes can open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SinkPlace {
+    /// Its temporary path.
+    pub path: PathBuf,
+    /// Numbers that the sinks of other processes need, whose meaning the sink knows.
+    pub layout: Vec<u64>,
 }
 
 /// A sink to which `save_to` writes an image region by region.
@@ -251,7 +305,22 @@ pub trait RegionSink: Send {
         self.put(region, pixels, workers)
     }
 
-    /// Completes the output and moves it into place.
+    /// The unfinished output, if other processes can open it ([`SinkRole::Other`]) and write parts of it; `None`, the
+    /// default, if one process writes.
+    fn place(&self) -> Option<SinkPlace> {
+        None
+    }
+
+    /// Leaves a region to another process, which writes it. By default, nothing is done.
+    ///
+    /// # Errors
+    /// The cause, without the path. No further call follows.
+    fn leave(&mut self, _levels: Range<usize>, _region: Region) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    /// Completes the output and moves it into place. If several processes write, the first one finishes last and moves
+    /// it.
     ///
     /// # Errors
     /// The cause, without the path.
@@ -285,6 +354,15 @@ impl RegionSink for SizeSink {
 
     fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String> {
         self.file.put_size(self.size, region, pixels, workers).map_err(cause_of)
+    }
+
+    fn place(&self) -> Option<SinkPlace> {
+        let path = self.file.unfinished.name().filter(|_| self.file.parts.is_shareable())?;
+        Some(SinkPlace { path: path.to_owned(), layout: self.file.parts.layout() })
+    }
+
+    fn leave(&mut self, _: Range<usize>, region: Region) -> std::result::Result<(), String> {
+        self.file.parts.leave(region)
     }
 
     fn finish(self: Box<Self>) -> std::result::Result<(), String> {
@@ -349,6 +427,25 @@ impl RegionFile for RasterWriter {
         self.shape
     }
 
+    fn is_shareable(&self) -> bool {
+        true
+    }
+
+    /// Bytes of the header, which tells properties that other processes may not know.
+    fn layout(&self) -> Vec<u64> {
+        vec![self.header.len() as u64]
+    }
+
+    fn join(&mut self, layout: &[u64]) -> WriteResult<()> {
+        let bytes = layout.first().and_then(|bytes| usize::try_from(*bytes).ok()).ok_or("a file without a layout")?;
+        self.header = vec![0; bytes];
+        Ok(())
+    }
+
+    fn leave(&self, region: Region) -> WriteResult<()> {
+        self.enter(region)
+    }
+
     fn put(&self, to: &File, _: usize, region: Region, pixels: &[u8], workers: &Workers) -> WriteResult<()> {
         let Shape { depth, height, width, channels, .. } = self.shape;
         let pixel = channels * self.size;
@@ -377,7 +474,7 @@ impl RegionFile for RasterWriter {
         workers.each_by(WRITERS, parts, one)
     }
 
-    fn finish(&self, _: &File) -> WriteResult<()> {
+    fn is_complete(&self) -> WriteResult<()> {
         let regions = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let written = self.shape.depth * regions.iter().map(|r| r.height * r.width).sum::<usize>();
         let all = self.shape.depth * self.shape.area();

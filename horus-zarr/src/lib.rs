@@ -38,14 +38,15 @@ mod store;
 mod types;
 mod unfinished_store;
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use horus_core::dtype::Element;
 use horus_core::error::{Audience, Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{
-    AnyImage, Compression, Downsampling, FileInfo, PixelSize, RegionSink, RegionSource, channel_names, on_root,
-    pixel_size, pixel_size_of, save_all_to, sizes_of, tell_untold, with_pixel_size,
+    AnyImage, Compression, Downsampling, FileInfo, PixelSize, RegionSink, RegionSource, SinkRole, channel_names,
+    on_root, pixel_size, pixel_size_of, save_all_to, sizes_of, tell_untold, with_pixel_size,
 };
 use horus_core::session::Session;
 use horus_core::shape::Shape;
@@ -285,18 +286,21 @@ fn of_array(axes: usize, names: Option<&[String]>, volume: bool) -> Result<Vec<R
 pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &ZarrSaveOptions) -> Result<()> {
     let path = path.as_ref();
     let failed = |cause| Error::write(path, cause);
-    let mut begun = None;
+    let begun = OnceCell::new();
     let given = options.pixel.map(|sides| PixelSize::of(sides.map(Some)));
     let pixel = given.unwrap_or_else(|| pixel_size(image));
     // An error for a wrong number names the path.
     let levels = sizes_of(image, options.sizes.max(1), options.resampling)?;
     let shapes: Vec<Shape> = levels.iter().map(Image::shape).collect();
-    save_all_to(&levels, path, || {
+    save_all_to(&levels, path, |role| {
         if options.sizes == 0 {
             return Err("an image has at least one size".into());
         }
         if let Some(wrong) = options.pixel.into_iter().flatten().find(|side| !(*side > 0.0 && side.is_finite())) {
             return Err(format!("a side of a pixel is {wrong} micrometres; it must be positive and finite"));
+        }
+        if let SinkRole::Other(place) = role {
+            return Ok(vec![Box::new(ArraySink::join(&place.path, shapes[0], T::TAG, options)?)]);
         }
         let made = UnfinishedStore::at(path)?;
         let sink = |(size, shape): (usize, &Shape)| {
@@ -304,11 +308,11 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
             Ok(Box::new(sink) as Box<dyn RegionSink>)
         };
         let sinks = shapes.iter().enumerate().map(sink).collect::<Result<_, String>>()?;
-        begun = Some(made);
+        begun.set(made).map_err(|_| "it is begun twice")?;
         Ok(sinks)
     })?;
     let moved = on_root(image.session(), "moving a store into place", || {
-        let begun = begun.ok_or("rank 0 has no store")?;
+        let begun = begun.into_inner().ok_or("rank 0 has no store")?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let channels = Channels { names: channel_names(image), dtype: T::TAG };
         write_json(

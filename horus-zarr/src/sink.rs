@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use horus_core::dtype::DType;
 use horus_core::host::workers::Workers;
-use horus_core::io::RegionSink;
+use horus_core::io::{RegionSink, SinkPlace};
 use horus_core::shape::{Region, Shape};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -23,7 +23,8 @@ use crate::{ZarrCodec, ZarrSaveOptions};
 /// An array being written: chunks as regions arrive, metadata at the end.
 pub(crate) struct ArraySink {
     folder: PathBuf,
-    metadata: Value,
+    /// Written at the end, by the process that has begun the array.
+    metadata: Option<Value>,
     /// Encodes chunks and names their files.
     array: Array<FilesystemStore>,
     layout: ArrayLayout,
@@ -45,6 +46,26 @@ impl ArraySink {
         dtype: DType,
         options: &ZarrSaveOptions,
     ) -> Result<ArraySink, String> {
+        let sink = ArraySink::of(folder, shape, dtype, options)?;
+        fs::create_dir_all(folder).map_err(|e| describe_error(&e))?;
+        Ok(sink)
+    }
+
+    /// Writes chunks of an array that another process has begun.
+    ///
+    /// # Errors
+    /// As [`ArraySink::begin`]; if there is no folder.
+    pub(crate) fn join(
+        folder: &Path,
+        shape: Shape,
+        dtype: DType,
+        options: &ZarrSaveOptions,
+    ) -> Result<ArraySink, String> {
+        fs::metadata(folder).map_err(|e| describe_error(&e))?;
+        Ok(ArraySink { metadata: None, ..ArraySink::of(folder, shape, dtype, options)? })
+    }
+
+    fn of(folder: &Path, shape: Shape, dtype: DType, options: &ZarrSaveOptions) -> Result<ArraySink, String> {
         let layout = ArrayLayout::of(shape);
         let chunk = extents(&layout, shape, options.chunk).ok_or("a chunk has no samples")?;
         let file = match options.shard {
@@ -64,8 +85,7 @@ impl ArraySink {
         let known: ArrayMetadata = serde_json::from_value(metadata.clone()).map_err(|e| failed(&e))?;
         let store = FilesystemStore::new(folder).map_err(|e| failed(&e))?;
         let array = Array::new_with_metadata(Arc::new(store), "/", known).map_err(|e| failed(&e))?;
-        fs::create_dir_all(folder).map_err(|e| describe_error(&e))?;
-        let (folder, size) = (folder.to_owned(), dtype.size());
+        let (folder, size, metadata) = (folder.to_owned(), dtype.size(), Some(metadata));
         Ok(ArraySink { folder, metadata, array, layout, size, file, pending: Mutex::default() })
     }
 
@@ -173,12 +193,16 @@ impl RegionSink for ArraySink {
         workers.run(|| all.par_iter().try_for_each(one))
     }
 
+    fn place(&self) -> Option<SinkPlace> {
+        Some(SinkPlace { path: self.folder.clone(), layout: Vec::new() })
+    }
+
     fn finish(self: Box<Self>) -> Result<(), String> {
         let pending = self.pending.into_inner().unwrap_or_else(PoisonError::into_inner);
         if !pending.is_empty() {
             return Err(format!("{} chunks lack pixels", pending.len()));
         }
-        write_json(&self.folder.join("zarr.json"), &self.metadata)
+        self.metadata.map_or(Ok(()), |metadata| write_json(&self.folder.join("zarr.json"), &metadata))
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) use horus_files::{Allocate, FileSpec};
 pub use horus_files::{
     Alpha, Clipping, Compression, Depth, Downsampling, Encoder, FileInfo, FileTarget, FileTraffic, Format,
     Georeference, Metadata, OpenOptions, Orientation, Picture, PictureReader, PictureWriter, RegionSink, RegionSource,
-    SaveOptions, Scale, Scaling, Sink, same_file,
+    SaveOptions, Scale, Scaling, Sink, SinkPlace, SinkRole, same_file,
 };
 use horus_files::{DecodeResources, IN_MEMORY, OpenedPicture, SPOOLED, StoredRange, StoredScale, cause, cause_of};
 

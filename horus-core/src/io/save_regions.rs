@@ -7,12 +7,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::save::{decode_scale, encode_scale};
-use super::{PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
+use super::{PictureWriter, RegionSink, SaveOptions, Saving, Scale, SinkPlace, SinkRole, cause_of, on_root};
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::image::Image;
-use crate::session::{Delivery, Grain, Handle, Session};
+use crate::region::Rect;
+use crate::session::{
+    Delivery, DeliveryTarget, Grain, Handle, RankRows, Session, everywhere, first_of_ranks, parts_of,
+};
 use crate::shape::Region;
 
 /// Saves an image region by region if it does not fit in memory and the format supports regions;
@@ -29,25 +32,31 @@ pub(super) fn by_regions(
     }
     let handles: Vec<&Handle> = saving.handles.iter().collect();
     let Some((samples, others)) = handles.split_at_checked(options.sizes) else { return Ok(None) };
-    if !session.does_not_fit(samples, usize::MAX)? {
+    let fits = !session.does_not_fit(samples, usize::MAX)?;
+    if fits && session.ranks() == 1 {
         return Ok(None);
     }
-    let begin = || {
+    let begin = |role: SinkRole<'_>| {
         // Devices and pipes only take complete files.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Ok(Vec::new());
         }
-        PictureWriter::sinks(path, &saving.draft).map_err(cause_of)
+        PictureWriter::sinks(path, &saving.draft, role).map_err(cause_of)
     };
-    let mut begun = match RegionFiles::on_root(session, begin)? {
+    let mut begun = match RegionFiles::begin(session, &begin)? {
         Err(cause) => return Ok(Some(Err(cause))),
-        Ok(None) => return Ok(None),
-        Ok(Some(begun)) => begun,
+        Ok(Some(begun)) if begun.is_shared || !fits => begun,
+        Ok(_) => return Ok(None),
     };
     // First the range of the values, and the number of values outside.
     let counted: Vec<Option<Arc<HostBuffer>>> =
         if others.is_empty() { Vec::new() } else { session.bring(others, call)? };
-    begun.stream(samples, call, &|cause| Error::write(path, cause))?;
+    let failing = |cause| Error::write(path, cause);
+    if fits {
+        begun.put(samples, call, &failing)?
+    } else {
+        begun.stream(samples, call, &failing)?
+    }
     let saved = begun.finish(session, || {
         let (scale, clipped) = saving.draft.scale_and_clipping(&mut counted.into_iter().flatten());
         if let Some(warning) = clipped.warning {
@@ -58,42 +67,82 @@ pub(super) fn by_regions(
     Ok(Some(saved.map(|scale| scale.map(decode_scale))))
 }
 
+/// Begins files, or opens what rank 0 has begun.
+type BeginSinks<'a> = &'a dyn Fn(SinkRole<'_>) -> Result<Vec<Box<dyn RegionSink>>, String>;
+
 /// Files begun by rank 0, one for each value.
 struct RegionFiles {
-    /// On rank 0.
+    /// On rank 0, and on every rank if they are shared.
     sinks: Vec<Box<dyn RegionSink>>,
     /// The sizes of regions that the sinks take.
     grains: Vec<Grain>,
+    /// Each rank writes its rows.
+    is_shared: bool,
 }
 
 impl RegionFiles {
-    /// Calls `begin` on rank 0; `Ok(None)` if it returns no sinks.
-    fn on_root(
-        session: &Session,
-        begin: impl FnOnce() -> Result<Vec<Box<dyn RegionSink>>, String>,
-    ) -> Result<Result<Option<RegionFiles>, String>> {
+    /// Calls `begin` on rank 0, and on the other ranks if they can open what it has begun; `Ok(None)`
+    /// if it returns no sinks. The ranks share a file if there is one and all can write to it.
+    fn begin(session: &Session, begin: BeginSinks<'_>) -> Result<Result<Option<RegionFiles>, String>> {
         let mut sinks = Vec::new();
+        let first = if session.ranks() > 1 { SinkRole::First } else { SinkRole::Alone };
         let created = on_root(session, "creating a file for a picture", || {
-            sinks = begin()?;
+            sinks = begin(first)?;
             let grains = sinks.iter().map(|sink| Grain { chunk: sink.chunk(), levels: sink.levels() });
-            Ok(grains.collect::<Vec<Grain>>())
+            let place = if let [one] = &sinks[..] { one.place() } else { None };
+            let place = place.and_then(|place| Some((place.path.to_str()?.to_owned(), place.layout)));
+            Ok((grains.collect::<Vec<Grain>>(), place.filter(|_| first == SinkRole::First)))
         })?;
-        Ok(created.map(|grains| (!grains.is_empty()).then_some(RegionFiles { sinks, grains })))
+        let (grains, place) = match created {
+            Ok((grains, _)) if grains.is_empty() => return Ok(Ok(None)),
+            Ok(created) => created,
+            Err(cause) => return Ok(Err(cause)),
+        };
+        if let Some((path, layout)) = place.as_ref().filter(|_| session.rank() > 0) {
+            let place = SinkPlace { path: path.into(), layout: layout.clone() };
+            sinks = begin(SinkRole::Other(&place)).unwrap_or_default();
+        }
+        let is_shared = place.is_some() && everywhere(session, "creating a file for a picture", !sinks.is_empty())?;
+        if !is_shared && session.rank() > 0 {
+            sinks.clear();
+        }
+        Ok(Ok(Some(RegionFiles { sinks, grains, is_shared })))
     }
 
     /// Computes values region by region and writes the regions.
     fn stream(&mut self, values: &[&Handle], call: Call, failing: &dyn Fn(String) -> Error) -> Result<()> {
-        let (session, sinks) = (&values[0].session, &mut self.sinks);
-        let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| {
+        let session = &values[0].session;
+        let (chunk, sinks) = (self.shared_chunk(), &mut self.sinks);
+        let mut put = |Delivery { of, levels, region }: Delivery, pixels: Option<&[u8]>| {
             let sink = sinks.get_mut(of).ok_or("another rank writes the file")?;
-            sink.put_levels(levels, region.inside(), pixels, session.workers())
+            match pixels {
+                Some(pixels) => sink.put_levels(levels, region.inside(), pixels, session.workers()),
+                None => sink.leave(levels, region.inside()),
+            }
         };
-        session.stream(values, &self.grains, call, (&mut put, failing))
+        session.stream(values, &self.grains, call, DeliveryTarget { put: &mut put, failing, chunk })
+    }
+
+    /// Rows and columns of the chunks of a shared file.
+    fn shared_chunk(&self) -> Option<(usize, usize)> {
+        self.grains.first().map(|grain| grain.chunk).filter(|_| self.is_shared)
     }
 
     /// Computes values and writes all of them.
     fn put(&mut self, values: &[&Handle], call: Call, failing: &dyn Fn(String) -> Error) -> Result<()> {
         let session = &values[0].session;
+        if let (Some((chunk, _)), [value], [sink]) = (self.shared_chunk(), values, &mut self.sinks[..]) {
+            let RankRows { rows, pixels } = session.bring_rows(value, chunk)?;
+            let levels = 0..value.shape.depth;
+            let put = parts_of(Rect::whole(value.shape), rows).into_iter().try_for_each(|(region, is_own)| {
+                let region = region.inside();
+                match is_own {
+                    true => sink.put_levels(levels.clone(), region, pixels.bytes(), session.workers()),
+                    false => sink.leave(levels.clone(), region),
+                }
+            });
+            return first_of_ranks(session, "putting pixels", put.err())?.map_or(Ok(()), |cause| Err(failing(cause)));
+        }
         let brought = session.bring(values, call)?;
         let put = on_root(session, "putting pixels", || {
             for ((value, pixels), sink) in values.iter().zip(brought).zip(&mut self.sinks) {
@@ -106,12 +155,19 @@ impl RegionFiles {
     }
 
     /// Calls `tell` on rank 0 and returns its result on every rank. Completes the file unless the
-    /// result is an error.
+    /// result is an error: on rank 0 when the other ranks have completed their parts.
     fn finish<T: Serialize + DeserializeOwned>(
-        self,
+        mut self,
         session: &Session,
         tell: impl FnOnce() -> Result<T, String>,
     ) -> Result<Result<T, String>> {
+        if self.is_shared {
+            let parts = if session.rank() > 0 { std::mem::take(&mut self.sinks) } else { Vec::new() };
+            let finished = parts.into_iter().try_for_each(RegionSink::finish);
+            if let Some(cause) = first_of_ranks(session, "saving a picture", finished.err())? {
+                return Ok(Err(cause));
+            }
+        }
         on_root(session, "saving a picture", || {
             let told = tell()?;
             self.sinks.into_iter().try_for_each(RegionSink::finish)?;
@@ -121,8 +177,10 @@ impl RegionFiles {
 }
 
 /// Evaluates the image and writes it to the sink that `begin` returns, region by region if it does
-/// not fit in memory. [`Image::save_with`] does this for picture files. Only rank 0 calls `begin`,
-/// before anything is computed, and writes; all ranks return the same. Messages name `path`.
+/// not fit in memory. [`Image::save_with`] does this for picture files. Rank 0 calls `begin`, before
+/// anything is computed, and writes; if its sink has a [place](RegionSink::place), the other ranks
+/// call `begin` with it, and each rank writes its rows. All ranks return the same. Messages name
+/// `path`.
 /// Samples have the type of the image; masks are bytes 0 and 1.
 ///
 /// ```
@@ -146,9 +204,8 @@ impl RegionFiles {
 /// }
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let total = Arc::new(Mutex::new(0));
-/// let sink = Sum(0, Arc::clone(&total));
 /// let image = Image::from_fn(&session, 20, 30, |_, x| x as u8);
-/// horus::io::save_to(&image, "a sum", || Ok(Box::new(sink)))?;
+/// horus::io::save_to(&image, "a sum", |_| Ok(Box::new(Sum(0, Arc::clone(&total)))))?;
 /// assert_eq!(*total.lock().unwrap(), 20 * (29 * 30 / 2));
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
@@ -160,9 +217,9 @@ impl RegionFiles {
 pub fn save_to<T: Element>(
     image: &Image<T>,
     path: impl AsRef<Path>,
-    begin: impl FnOnce() -> Result<Box<dyn RegionSink>, String>,
+    begin: impl Fn(SinkRole<'_>) -> Result<Box<dyn RegionSink>, String>,
 ) -> Result<()> {
-    save_all_to(std::slice::from_ref(image), path, || Ok(vec![begin()?]))
+    save_all_to(std::slice::from_ref(image), path, |role| Ok(vec![begin(role)?]))
 }
 
 /// Evaluates images of one session and depth together and writes each to one of the sinks that
@@ -181,7 +238,7 @@ pub fn save_to<T: Element>(
 pub fn save_all_to<T: Element>(
     images: &[Image<T>],
     path: impl AsRef<Path>,
-    begin: impl FnOnce() -> Result<Vec<Box<dyn RegionSink>>, String>,
+    begin: impl Fn(SinkRole<'_>) -> Result<Vec<Box<dyn RegionSink>>, String>,
 ) -> Result<()> {
     let call = Call::of("save_to");
     images.iter().try_for_each(Image::look)?;
@@ -195,8 +252,8 @@ pub fn save_all_to<T: Element>(
         return Err(Error::parameter(call, "images of different depths, or larger than the first"));
     }
     let failed = |cause| Error::write(path.as_ref(), cause);
-    let begun = RegionFiles::on_root(session, || {
-        let sinks = begin()?;
+    let begun = RegionFiles::begin(session, &|role| {
+        let sinks = begin(role)?;
         if sinks.len() == images.len() {
             Ok(sinks)
         } else {

@@ -54,17 +54,18 @@ pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub(crate) use compile::schedule::Grain;
 pub use devices::Chooser;
+pub(crate) use engine::distribute::RankRows;
 pub(crate) use engine::loops::{LoopLimits, LoopResult, RecordedLoop};
 pub use engine::read::Pending;
 #[doc(hidden)]
 pub use engine::replay::{DeviceInput, FailedReplay, Replay, ReplayInputKind};
-pub(crate) use engine::stages::Delivery;
+pub(crate) use engine::stages::{Delivery, DeliveryTarget, parts_of};
 pub use forecast::device::DeviceForecast;
 pub use forecast::memory::MemoryForecast;
 pub(crate) use images::on_demand::OnDemandImage;
 pub use memory::{MemoryInUse, MemoryUse};
 #[doc(hidden)]
-pub(crate) use on_root::everywhere;
+pub(crate) use on_root::{everywhere, first_of_ranks};
 pub use on_root::{on_first, on_root};
 pub use progress::{Progress, Stats};
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::Session;
 use crate::comm::agree::agree_on;
-use crate::comm::{Communicator, guarded, share};
+use crate::comm::{Communicator, guarded, share, share_first};
 use crate::error::Result;
 
 /// Runs `work` on rank 0 and returns its result or error on every rank. `op` names the call, for
@@ -26,6 +26,16 @@ pub(crate) fn everywhere(session: &Session, op: &str, is_so: bool) -> Result<boo
     let comm = session.comm();
     let all = comm.gather(u64::from(is_so)).map_err(|e| e.during(comm.rank(), op))?;
     Ok(all.iter().all(|is_so| *is_so > 0))
+}
+
+/// The value of the first rank that has one, on every rank.
+pub(crate) fn first_of_ranks<T: Serialize + DeserializeOwned>(
+    session: &Session,
+    op: &str,
+    mine: Option<T>,
+) -> Result<Option<T>> {
+    let comm = session.comm();
+    share_first(comm, mine).map_err(|e| e.during(comm.rank(), op))
 }
 
 /// Like [`on_root`], without a session.

@@ -10,6 +10,7 @@ mod hostile;
 mod jpeg;
 mod noted;
 mod on_demand;
+mod ranks;
 mod raw;
 mod regions;
 #[cfg(unix)]

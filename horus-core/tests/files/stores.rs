@@ -10,7 +10,7 @@ use horus_core::dtype::DType;
 use horus_core::error::Error;
 use horus_core::host::workers::Workers;
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, FileTraffic, RegionSink, RegionSource, save_to};
+use horus_core::io::{AnyImage, FileTraffic, RegionSink, RegionSource, SinkRole, save_to};
 use horus_core::session::Session;
 use horus_core::shape::{Region, Shape};
 
@@ -140,7 +140,7 @@ fn samples_go_from_a_source_to_a_sink_as_a_whole_or_by_regions() {
         let came = Arc::new(Mutex::new(SinkRecord::default()));
         let begun = AtomicU64::new(0);
         let saved = on_ranks(ranks, memory, |session| {
-            save_to(&doubled(session, usize::MAX), "kept", || {
+            save_to(&doubled(session, usize::MAX), "kept", |_| {
                 begun.fetch_add(1, Ordering::Relaxed);
                 Ok(Box::new(FailingSink { came: Arc::clone(&came), fails_at: usize::MAX }))
             })
@@ -177,7 +177,9 @@ fn a_failure_is_told_on_all_ranks_and_nothing_is_finished() {
         ] {
             let came = Arc::new(Mutex::new(SinkRecord::default()));
             let errors = on_ranks(ranks, memory, |session| {
-                let sink = || Ok(Box::new(FailingSink { came: Arc::clone(&came), fails_at }) as Box<dyn RegionSink>);
+                let sink = |_: SinkRole<'_>| {
+                    Ok(Box::new(FailingSink { came: Arc::clone(&came), fails_at }) as Box<dyn RegionSink>)
+                };
                 save_to(&doubled(session, end), "kept", sink).expect_err("it fails").to_string()
             });
             assert!(errors.iter().all(|e| e == expected), "{errors:?}");
@@ -186,7 +188,7 @@ fn a_failure_is_told_on_all_ranks_and_nothing_is_finished() {
         }
         let errors = on_ranks(ranks, None, |session| {
             let none = AnyImage::from_source(session, "none", || Err("there is none".into())).map(drop);
-            let begin = || Err("no room".into());
+            let begin = |_: SinkRole<'_>| Err("no room".into());
             let full = save_to(&doubled(session, usize::MAX), "full", begin);
             [none, full].map(|outcome: Result<(), Error>| outcome.expect_err("it fails").to_string())
         });

@@ -211,12 +211,40 @@ impl RegionFile for TiffFile {
         self.sizes[size].is_whole(region)
     }
 
+    /// Compressed pixels of one process have no known place before those of another.
+    fn is_shareable(&self) -> bool {
+        self.compression() == Compression::None && self.sizes.len() == 1
+    }
+
+    /// The offset of the pixels, rows and columns of tiles (0 for strips), and whether channels have pages of their own.
+    fn layout(&self) -> Vec<u64> {
+        let (rows, columns) = self.sizes[0].tile().unwrap_or_default();
+        vec![self.first(), rows as u64, columns as u64, u64::from(self.sizes[0].has_channel_pages())]
+    }
+
+    fn join(&mut self, layout: &[u64]) -> Result<(), String> {
+        let &[first, rows, columns, apart] = layout else { return Err("a file without a layout".into()) };
+        let side = |n: u64| usize::try_from(n).map_err(|e| e.to_string());
+        let tile = Some((side(rows)?, side(columns)?)).filter(|(rows, _)| *rows > 0);
+        self.sizes[0] = self.sizes[0].laid(tile, apart > 0)?;
+        self.sizes[0].begin(first);
+        Ok(())
+    }
+
+    fn leave(&self, region: Region) -> Result<(), String> {
+        self.sizes[0].leave(region);
+        Ok(())
+    }
+
     fn put(&self, to: &File, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
         self.sizes[size].put(self.temporary_files.get(size).unwrap_or(to), region, pixels, workers)
     }
 
+    fn is_complete(&self) -> Result<(), String> {
+        self.sizes.iter().try_for_each(TiffTiles::is_complete)
+    }
+
     fn finish(&self, to: &File) -> Result<(), String> {
-        self.sizes.iter().try_for_each(TiffTiles::is_complete)?;
         let mut both = self.sizes.iter().zip(&self.temporary_files).rev();
         both.try_fold(self.first(), |at, (size, from)| size.collect(from, to, at))?;
         to.write_at(0, &self.directories())

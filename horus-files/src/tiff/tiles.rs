@@ -123,6 +123,20 @@ impl TiffTiles {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same pixels in these tiles, or in strips.
+    pub(super) fn laid(&self, tile: Option<(usize, usize)>, apart: bool) -> Result<TiffTiles, String> {
+        TiffTiles::new(self.shape, self.dtype, tile, self.compression, apart)
+    }
+
+    /// Rows and columns of a tile, if there are tiles.
+    pub(super) fn tile(&self) -> Option<(usize, usize)> {
+        self.tiled.then_some((self.rows, self.columns))
+    }
+
+    pub(super) fn has_channel_pages(&self) -> bool {
+        self.has_channel_pages
+    }
+
     /// Rows and columns of a tile or strip.
     pub(super) fn chunk(&self) -> (usize, usize) {
         (self.rows, self.columns)
@@ -312,30 +326,48 @@ impl TiffTiles {
     }
 
     fn write(&self, to: &dyn PositionedOutput, chunk: TiffChunk, bytes: &[u8]) -> Result<(), String> {
-        let index = chunk.row * self.across() + chunk.column;
-        let count = bytes.len() as u64;
-        let at = {
-            let mut written = self.written();
-            let at = match self.compression {
-                Compression::None => {
-                    let page = self.first + chunk.page as u64 * self.page_bytes();
-                    page + (index * self.chunk_bytes()) as u64
-                }
-                _ => written.end,
-            };
-            let place = &mut written.places[chunk.page * self.down() * self.across() + index];
-            if place.1 > 0 {
-                return Err(format!("{} {index} is written twice", if self.tiled { "tile" } else { "strip" }));
-            }
-            *place = (at, count);
-            // Each begins on a word boundary.
-            written.end = written.end.max((at + count).next_multiple_of(2));
-            at
-        };
+        let at = self
+            .enter(chunk, bytes.len() as u64)
+            .map_err(|index| format!("{} {index} is written twice", if self.tiled { "tile" } else { "strip" }))?;
         to.write_at(at, bytes)?;
         self.count.chunk();
         self.count.bytes(bytes.len());
         Ok(())
+    }
+
+    /// Records a tile or strip of so many bytes, and returns its offset; its index, if it was recorded before.
+    fn enter(&self, chunk: TiffChunk, count: u64) -> Result<u64, usize> {
+        let index = chunk.row * self.across() + chunk.column;
+        let mut written = self.written();
+        let at = match self.compression {
+            Compression::None => {
+                let page = self.first + chunk.page as u64 * self.page_bytes();
+                page + (index * self.chunk_bytes()) as u64
+            }
+            _ => written.end,
+        };
+        let place = &mut written.places[chunk.page * self.down() * self.across() + index];
+        if place.1 > 0 {
+            return Err(index);
+        }
+        *place = (at, count);
+        // Each begins on a word boundary.
+        written.end = written.end.max((at + count).next_multiple_of(2));
+        Ok(at)
+    }
+
+    /// Records the tiles or strips of a region that another process writes, without compression. It also joins those
+    /// that several regions have parts of.
+    pub(super) fn leave(&self, region: Region) {
+        for row in region.top / self.rows..region.bottom().div_ceil(self.rows) {
+            for column in region.left / self.columns..region.right().div_ceil(self.columns) {
+                let rows = if self.tiled { self.rows } else { self.cell((row, column)).height };
+                let bytes = rows * self.columns * self.samples() * self.dtype.size();
+                for page in 0..self.pages() {
+                    let _ = self.enter(TiffChunk { page, row, column }, bytes as u64);
+                }
+            }
+        }
     }
 
     /// Copies tiles and strips, which were written in any order, from their file to another, at offset `at` and

@@ -17,6 +17,8 @@ pub enum ResultDelivery {
     Root,
     /// The pixels on every rank's host.
     Everyone,
+    /// On each rank's host the rows that the rank has.
+    Distributed,
     /// On a single rank, or on several devices of one process: the pixels go to the requester, which blocks
     /// until they arrive. The host keeps no copy of an image on a device. Each device delivers its strip.
     Requester,

@@ -184,7 +184,8 @@ impl fmt::Display for Plan {
                 ResultDelivery::Keep => continue,
                 ResultDelivery::Root if several => "on the host of rank 0",
                 ResultDelivery::Everyone if several => "on the host of every rank",
-                ResultDelivery::Root | ResultDelivery::Everyone => "on the host",
+                ResultDelivery::Distributed if several => "on the hosts of the ranks that have its rows",
+                ResultDelivery::Root | ResultDelivery::Everyone | ResultDelivery::Distributed => "on the host",
                 ResultDelivery::Requester => "by somebody who waits for it",
             };
             writeln!(f, "      {root} is wanted {place}")?;

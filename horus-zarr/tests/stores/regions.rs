@@ -1,10 +1,16 @@
 //! Regions read only the chunks that hold them.
 
+use std::sync::Arc;
+
+use horus_core::comm::Communicator;
+use horus_core::comm::threads::ThreadComm;
 use horus_core::image::Image;
 use horus_core::session::Session;
+use horus_core::settings::Ranks;
+use horus_core::shape::Shape;
 use horus_zarr::{ZarrOptions, ZarrSaveOptions, open, save};
 
-use super::{StoreFolder, session};
+use super::{StoreFolder, builder, files, session};
 
 /// Number of chunks and bytes read for a part.
 fn read(session: &Session, image: &Image<u16>) -> (u64, u64) {
@@ -59,4 +65,48 @@ fn a_filter_of_a_part_reads_what_it_reaches() {
     assert!((1..=4).contains(&chunks), "{chunks} of 100 chunks");
     let whole = slope.convert::<f32>().gauss(1.0).crop(105, 105, 10, 10).to_vec().unwrap();
     assert!(part.iter().map(|v| v.to_bits()).eq(whole.iter().map(|v| v.to_bits())));
+}
+
+/// Each rank reads the chunks of its rows and writes whole chunks: the files of one rank.
+#[test]
+fn ranks_read_and_write_their_own_chunks() {
+    let folder = StoreFolder::new();
+    // Stores tell their names.
+    let [source, alone, path] = ["source", "alone", "ranks"].map(|folder_name| {
+        std::fs::create_dir(folder.at(folder_name)).unwrap();
+        folder.at(folder_name).join("a.zarr")
+    });
+    let (levels, rows, columns) = (3, 131, 90);
+    let one = session();
+    let pixels: Vec<u16> = (0..levels * rows * columns * 2).map(|i| (i * 31 % 40_000) as u16).collect();
+    let image = Image::from_slice(&one, Shape::volume(levels, rows, columns, 2), &pixels);
+    let run = |s: &Session, options: &ZarrSaveOptions| {
+        let image = open(s, &source, &ZarrOptions::default()).unwrap().convert::<f32>();
+        save(&image.gauss(1.0), if s.ranks() == 1 { &alone } else { &path }, options).unwrap();
+        s.stats().read.bytes
+    };
+    for (chunk, shard) in
+        [([1, 16, 32], None), ([2, 50, 90], None), ([1, 8, 16], Some([1, 24, 48])), ([3, 300, 300], None)]
+    {
+        let options = ZarrSaveOptions { chunk, shard, ..ZarrSaveOptions::default() };
+        save(&image, &source, &options).unwrap();
+        let whole = run(&one, &options);
+        for ranks in [2, 3, 5] {
+            for memory in [None, Some(1 << 20)] {
+                let read = ThreadComm::run(ranks, |comm| {
+                    let comm: Arc<dyn Communicator> = Arc::new(comm);
+                    let builder = builder(1).communicator(comm).ranks(Ranks::All);
+                    run(&memory.into_iter().fold(builder, |b, n| b.host_memory(n)).build().unwrap(), &options)
+                });
+                assert!(files(&path) == files(&alone), "chunks of {chunk:?}, {ranks} ranks, {memory:?}");
+                assert_eq!(std::fs::read_dir(folder.at("ranks")).unwrap().count(), 1);
+                if memory.is_none() && chunk[1] == 16 {
+                    assert!(
+                        read.iter().all(|read| (1..whole).contains(read)),
+                        "{ranks} ranks read {read:?} of {whole}"
+                    );
+                }
+            }
+        }
+    }
 }

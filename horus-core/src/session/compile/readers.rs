@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::ir::graph::{Graph, Op};
+use crate::ir::graph::{Graph, Node, Op};
 use crate::plan::ResultDelivery;
 use crate::plan::state::{Halo, Placement};
 use crate::region::{Rect, required_regions};
@@ -24,6 +24,18 @@ pub(crate) enum Readers {
     Strips { halo: bool },
     /// Each rank all pixels.
     Everyone,
+}
+
+/// The program without reductions of all rows, whose inputs become results: each rank reduces its strip.
+fn reduced(graph: &Graph<Op>) -> Graph<Op> {
+    let mut reduced = graph.clone();
+    for node in 0..graph.nodes.len() {
+        let Node { op, inputs, shape, .. } = &graph.nodes[node];
+        if matches!(op, Op::Whole(_)) && inputs.iter().any(|input| graph.node(*input).shape.height > shape.height) {
+            reduced.roots.extend(std::mem::take(&mut reduced.nodes[node].inputs));
+        }
+    }
+    reduced
 }
 
 impl Session {
@@ -91,7 +103,10 @@ impl Session {
             return;
         }
         let needed: Vec<Vec<Option<Rect>>> = match readers {
-            Readers::Strips { halo: true } => (0..self.ranks()).map(|rank| self.needed_by(graph, rank)).collect(),
+            Readers::Strips { halo: true } => {
+                let reduced = reduced(graph);
+                (0..self.ranks()).map(|rank| self.needed_by(&reduced, rank)).collect()
+            }
             _ => Vec::new(),
         };
         for input in inputs.iter_mut().filter(|input| input.is_shared()) {
@@ -107,7 +122,8 @@ impl Session {
         }
     }
 
-    /// Regions of all nodes from which this rank's strips of the results are computed.
+    /// Regions of all nodes of a program without its [reductions](reduced) from which a rank's strips of the results are
+    /// computed.
     fn needed_by(&self, graph: &Graph<Op>, rank: usize) -> Vec<Option<Rect>> {
         let strip = |root: &_| {
             let whole = Rect::whole(graph.node(*root).shape);

@@ -16,8 +16,7 @@ use crate::session::compile::memory::bytes;
 use crate::session::compile::schedule::{Grain, ResultDestination, thickness};
 use crate::session::engine::evaluate::all_there;
 use crate::session::engine::failure::EvaluationError;
-use crate::session::engine::regions::ErrorFromCause;
-use crate::session::engine::stages::{Delivery, DeliveryWriter};
+use crate::session::engine::stages::{Delivery, DeliveryTarget};
 use crate::session::images::on_demand::pieces;
 use crate::session::images::on_demand::{OnDemandImage, unread};
 use crate::session::{Handle, Session, SessionState};
@@ -77,19 +76,19 @@ impl Session {
         Ok(reads && bytes(&graph, graph.roots[0]) >= LARGE && thickness(state, &graph, levels).is_some())
     }
 
-    /// Computes values part by part, and passes their pixels to `put` on rank 0: level by level and row by row, the
+    /// Computes values part by part, and passes their pixels to the target: level by level and row by row, the
     /// channels of each pixel next to each other. Parts of the first value consist of whole chunks of its `grain`. The
     /// other values have as many levels, and their parts are the same fractions of their rows and columns. Reductions
     /// of unread images are computed first.
     ///
     /// # Errors
-    /// Errors of an evaluation. If `put` fails, every rank returns the error that `failing` makes of the cause.
+    /// Errors of an evaluation. If the target fails, every rank returns its error.
     pub(crate) fn stream(
         &self,
         values: &[&Handle],
         grains: &[Grain],
         call: Call,
-        put: (&mut DeliveryWriter<'_>, ErrorFromCause<'_>),
+        to: DeliveryTarget<'_>,
     ) -> Result<()> {
         let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         let mut state = self.lock("evaluating")?;
@@ -109,7 +108,7 @@ impl Session {
                 None => self.limits(state, engine, &graph)?,
             };
             let schedule = self.scheduled(state, engine, (&graph, &gone), sink, limits)?;
-            self.run_schedule(state, engine, schedule, call, put)
+            self.run_schedule(state, engine, schedule, call, to)
         })
     }
 
@@ -117,12 +116,12 @@ impl Session {
     pub(crate) fn stream_into(&self, value: &Handle, call: Call, to: &mut [u8]) -> Result<()> {
         let shape = value.shape.stored();
         let kind = (shape, shape.pixel_bytes(value.dtype));
-        let mut put = |Delivery { levels, region, .. }: Delivery, pixels: &[u8]| {
-            self.put_levels(to, kind, levels, region, pixels);
+        let mut put = |Delivery { levels, region, .. }: Delivery, pixels: Option<&[u8]>| {
+            pixels.into_iter().for_each(|pixels| self.put_levels(to, kind, levels.clone(), region, pixels));
             Ok(())
         };
         let failing = |cause| self.at_host(call, DeviceError::Internal(cause));
-        self.stream(&[value], &[Grain::ANY], call, (&mut put, &failing))
+        self.stream(&[value], &[Grain::ANY], call, DeliveryTarget { put: &mut put, failing: &failing, chunk: None })
     }
 
     /// Computes the first `images` roots of a program region by region, into memory if they take a small part of it,
@@ -168,19 +167,20 @@ impl Session {
         };
         let mut places = kinds.iter().map(place).collect::<Result<Vec<_>>>()?;
         let mut numbers = vec![0.0; graph.roots.len() - images];
-        let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| match places.get_mut(of) {
-            Some(ResultStorage::File(file)) => file.put(levels, region.inside(), pixels),
-            Some(ResultStorage::Memory(to)) => {
-                let (shape, dtype) = kinds[of];
-                self.put_levels(to.bytes_mut(), (shape, shape.pixel_bytes(dtype)), levels, region, pixels);
-                Ok(())
+        let mut put = |Delivery { of, levels, region }: Delivery, pixels: Option<&[u8]>| {
+            let Some(pixels) = pixels else { return Ok(()) };
+            match places.get_mut(of) {
+                Some(ResultStorage::File(file)) => return file.put(levels, region.inside(), pixels),
+                Some(ResultStorage::Memory(to)) => {
+                    let (shape, dtype) = kinds[of];
+                    self.put_levels(to.bytes_mut(), (shape, shape.pixel_bytes(dtype)), levels, region, pixels);
+                }
+                None => numbers[of - images] = bytemuck::pod_read_unaligned(pixels),
             }
-            None => {
-                numbers[of - images] = bytemuck::pod_read_unaligned(pixels);
-                Ok(())
-            }
+            Ok(())
         };
-        self.run_schedule(state, engine, schedule, call, (&mut put, &failing))?;
+        let to = DeliveryTarget { put: &mut put, failing: &failing, chunk: None };
+        self.run_schedule(state, engine, schedule, call, to)?;
         let mut named = |(place, (shape, dtype)): (ResultStorage, &(Shape, DType))| {
             let name = state.names.value();
             match place {

@@ -15,6 +15,7 @@ use crate::region::deferrable_roots;
 use crate::session::cache::{CachedPlan, PlanRequest, ResidentImage};
 use crate::session::compile::schedule::ResultDestination;
 use crate::session::devices::Engine;
+use crate::session::engine::distribute::RankStrips;
 use crate::session::engine::failure::EvaluationError;
 use crate::session::engine::run::unreferred;
 use crate::session::images::image::StoredImage;
@@ -66,7 +67,7 @@ impl Session {
         error
     }
 
-    fn try_run(
+    pub(crate) fn try_run(
         &self,
         state: &mut SessionState,
         targets: &[RecordId],
@@ -104,13 +105,18 @@ impl Session {
                 .filter(|want| **want != ResultDelivery::Keep)
                 .for_each(|want| *want = ResultDelivery::Requester);
         }
-        let request = self.request(engine, state, graph, wants, &gone);
+        let request = self.request(engine, state, graph, wants.clone(), &gone);
         let mappable = self.mappable(engine, state, &request.sources, sending);
         let request = PlanRequest { mappable, ..request };
         let recording = request.graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
         state.stats.recording += Duration::from_secs_f64(recording);
         let made = self.perform(state, engine, request, (!self.shows_plans(), sending));
         let mut made = made.inspect_err(|_| state.images.forget(own))?;
+        let strips = |node: &NodeId| Some((*node, self.distribution_of(state, &made, *node)?));
+        let strips = match wants.first() {
+            Some(ResultDelivery::Distributed) => made.roots[..targets.len()].iter().filter_map(strips).collect(),
+            _ => HashMap::new(),
+        };
         self.adopt(state, &mut made, &kept);
         state.images.forget(unreferred(state, gone));
         let delivered = made.delivered.map_err(EvaluationError::DuringExecution)?;
@@ -121,7 +127,7 @@ impl Session {
         // On several ranks, late failures must surface within the evaluation.
         let lands = self.ranks() > 1 && sending == DownloadStart::AtOnce;
         let delivered = if lands { self.landed(state, delivered)? } else { delivered };
-        Ok(EvaluationResults { of_targets: made.roots, delivered })
+        Ok(EvaluationResults { of_targets: made.roots, delivered, strips })
     }
 
     /// Plan for a request, the request that it was made for, and `true` for a new plan. Cached plans are used if
@@ -255,6 +261,8 @@ pub(crate) struct EvaluationResults {
     /// Node of each target; two targets may have one node.
     pub(crate) of_targets: Vec<NodeId>,
     pub(crate) delivered: HashMap<NodeId, Delivered>,
+    /// Rows of distributed results.
+    pub(crate) strips: HashMap<NodeId, RankStrips>,
 }
 
 /// Fails unless all source images of a program are in memory or can be read.

@@ -3,6 +3,7 @@
 mod blocks;
 pub(crate) mod deliver;
 pub(crate) mod devices;
+pub(crate) mod distribute;
 pub(crate) mod evaluate;
 pub(crate) mod failure;
 mod inputs;

@@ -91,7 +91,7 @@ impl Session {
         let mut targets = ids.clone();
         targets.sort_unstable();
         targets.dedup();
-        let EvaluationResults { of_targets, delivered } =
+        let EvaluationResults { of_targets, delivered, .. } =
             self.run(state, &targets, &vec![want; targets.len()], sending)?;
         let node: HashMap<RecordId, NodeId> = targets.into_iter().zip(of_targets).collect();
         Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.shared_device_name() })

@@ -23,12 +23,13 @@ use crate::region::Rect;
 use crate::session::compile::memory::{AHEAD, BEHIND};
 use crate::session::compile::region::RestrictedProgram;
 use crate::session::devices::Engine;
+use crate::session::engine::distribute::{RankRows, RankStrips};
 use crate::session::engine::failure::EvaluationError;
 use crate::session::engine::run::ProgramRun;
 use crate::session::images::on_demand::pieces;
 use crate::session::images::on_demand::{DecodedStrips, FetchedPixels, PixelReadError, RegionInput};
 use crate::session::{Session, SessionState};
-use crate::shape::Shape;
+use crate::shape::{Shape, Window};
 
 /// Results of a region on the way to the host.
 struct RegionResults {
@@ -38,6 +39,23 @@ struct RegionResults {
     /// Shape of each result, and bytes of a pixel.
     extents: Vec<(Shape, usize)>,
     cuts: Vec<(Rect, Rect)>,
+    /// Rows of each result that this rank takes, instead of `delivered`, if each rank takes its own.
+    rows: Option<Vec<RankRows>>,
+}
+
+/// A result of a region.
+pub(crate) struct RegionResult {
+    /// Rows of the image, if this rank takes only these.
+    pub(crate) rows: Option<Window>,
+    pub(crate) pixels: Arc<HostBuffer>,
+}
+
+/// Delivery of the results of a region.
+#[derive(Clone, Copy)]
+pub(crate) struct RegionDelivery {
+    pub(crate) want: ResultDelivery,
+    /// Rows of the chunks that each rank takes, if the results are distributed; `None` if rank 0 takes all.
+    pub(crate) chunk: Option<usize>,
 }
 
 /// Reason why no further results are delivered.
@@ -49,7 +67,7 @@ enum TakerFailure {
 }
 
 /// Receives the results of a region, and its number.
-pub(crate) type ResultTaker<'a> = &'a mut (dyn FnMut(usize, &[&HostBuffer]) -> Result<(), String> + Send);
+pub(crate) type ResultTaker<'a> = &'a mut (dyn FnMut(usize, &[RegionResult]) -> Result<(), String> + Send);
 /// Converts a consumer's error.
 pub(crate) type ErrorFromCause<'a> = &'a dyn Fn(String) -> Error;
 /// Creates the program of a region.
@@ -57,13 +75,13 @@ pub(crate) type RestrictedProgramMaker<'a> = &'a mut dyn FnMut(&SessionState, us
 
 impl Session {
     /// Runs the programs of `count` regions. `take` receives the results of each, in order, on another thread, on the
-    /// ranks that want them. Its error on rank 0 ends all regions, and all ranks return it.
+    /// ranks that want them. Its first error ends all regions, and all ranks return it.
     pub(crate) fn run_jobs(
         &self,
         state: &mut SessionState,
         engine: &Engine,
         count: usize,
-        want: ResultDelivery,
+        delivery: &dyn Fn(usize) -> RegionDelivery,
         make: RestrictedProgramMaker<'_>,
         (take, failing): (ResultTaker<'_>, ErrorFromCause<'_>),
     ) -> Result<(), EvaluationError> {
@@ -84,7 +102,7 @@ impl Session {
             let taking = scope.spawn(move || {
                 handed.into_iter().try_for_each(|taken| {
                     let (number, landed) = taken.land(self).map_err(TakerFailure::Device)?;
-                    take(number, &landed.iter().map(|b| &**b).collect::<Vec<_>>()).map_err(TakerFailure::Taking)
+                    take(number, &landed).map_err(TakerFailure::Taking)
                 })
             });
             let mut waiting = VecDeque::new();
@@ -101,7 +119,7 @@ impl Session {
                                 engine,
                                 state,
                                 program,
-                                &vec![want; job.graph.roots.len()],
+                                &vec![delivery(next).want; job.graph.roots.len()],
                             )?),
                         };
                         self.place_inputs(readers, &job.graph, &mut job.parts);
@@ -114,13 +132,13 @@ impl Session {
                     let died = || Ok(Vec::new());
                     let read = answers.recv().unwrap_or_else(|_| died());
                     let read = self.agreed_read(read)?;
-                    // The consumer may have failed, on rank 0 or on all ranks alike.
-                    let failed = self.agreed("computing regions", || taking.is_finished())?;
-                    if failed {
+                    // The consumer may have failed.
+                    let failed = taking.is_finished().then_some(());
+                    if self.first_of_ranks("computing regions", failed)?.is_some() {
                         break;
                     }
                     job.parts.iter().zip(read).for_each(|(part, pixels)| self.give_part(state, part, pixels));
-                    let taken = self.run_job(state, engine, number, job, want)?;
+                    let taken = self.run_job(state, engine, number, job, delivery(number))?;
                     if hand.send(taken).is_err() {
                         continue; // reported with the next region
                     }
@@ -141,7 +159,7 @@ impl Session {
                 }
             };
             // This is the same on all ranks, and the images are as before.
-            self.agreed("computing regions", || taken.err())?
+            self.first_of_ranks("computing regions", taken.err())?
                 .map_or(Ok(()), |cause| Err(EvaluationError::BeforeExecution(failing(cause))))
         })
     }
@@ -169,7 +187,7 @@ impl Session {
         engine: &Engine,
         number: usize,
         job: RestrictedProgram,
-        want: ResultDelivery,
+        RegionDelivery { want, chunk }: RegionDelivery,
     ) -> Result<RegionResults, EvaluationError> {
         let RestrictedProgram { graph, parts, cuts } = job;
         let own: Vec<_> = parts.iter().map(|p| p.value).collect();
@@ -181,23 +199,33 @@ impl Session {
         let mut request = self.request(engine, state, graph, wants, &own);
         request.mappable = self.mappable(engine, state, &request.sources, DownloadStart::AtOnce);
         let made = self.perform(state, engine, request, (true, DownloadStart::AtOnce));
+        let strips =
+            |made: &ProgramRun| made.roots.iter().map(|root| self.distribution_of(state, made, *root)).collect();
+        let strips: Option<Vec<RankStrips>> =
+            made.as_ref().ok().filter(|_| want == ResultDelivery::Distributed).and_then(strips);
         // Inputs of this region, and intermediates, are dropped now.
         own.iter().for_each(|v| drop(state.images.in_memory.remove(v)));
         let ProgramRun { roots: nodes, delivered, .. } = made?;
-        Ok(RegionResults {
-            number,
-            nodes,
-            delivered: delivered.map_err(EvaluationError::DuringExecution)?,
-            extents,
-            cuts,
-        })
+        let mut delivered = delivered.map_err(EvaluationError::DuringExecution)?;
+        let mut own_rows = |((strips, node), cut): ((&RankStrips, &NodeId), &(Rect, Rect))| {
+            self.own_rows(strips, delivered.remove(node), *cut, chunk)
+        };
+        let rows = strips.map(|strips| strips.iter().zip(&nodes).zip(&cuts).map(&mut own_rows).collect());
+        let rows = rows.transpose().map_err(EvaluationError::DuringExecution)?;
+        Ok(RegionResults { number, nodes, delivered, extents, cuts, rows })
     }
 }
 
 impl RegionResults {
     /// Waits for the requested results, cropped to the requested regions.
-    fn land(self, session: &Session) -> Result<(usize, Vec<Arc<HostBuffer>>), DeviceError> {
-        let RegionResults { number, nodes, delivered, extents, cuts } = self;
+    fn land(self, session: &Session) -> Result<(usize, Vec<RegionResult>), DeviceError> {
+        let RegionResults { number, nodes, delivered, extents, cuts, rows } = self;
+        if let Some(rows) = rows {
+            return Ok((
+                number,
+                rows.into_iter().map(|RankRows { rows, pixels }| RegionResult { rows: Some(rows), pixels }).collect(),
+            ));
+        }
         let land = |(n, delivered)| match delivered {
             Delivered::OnHost(host) => Ok((n, Arc::new(host))),
             Delivered::InFlight(landing) => Ok((n, Arc::new(landing.wait()?))),
@@ -212,6 +240,6 @@ impl RegionResults {
                 *result = Arc::new(part);
             }
         }
-        Ok((number, results))
+        Ok((number, results.into_iter().map(|pixels| RegionResult { rows: None, pixels }).collect()))
     }
 }

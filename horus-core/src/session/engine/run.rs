@@ -12,6 +12,7 @@ use crate::execute::{
 };
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::plan::movement::Load;
+use crate::plan::partition::Partition;
 use crate::plan::state::{ImageState, Placement};
 use crate::plan::work::ProgramWork;
 use crate::plan::{Action, Plan, ResultDelivery, Setting};
@@ -26,6 +27,8 @@ use crate::session::{Progress, Session, SessionState};
 pub(crate) struct ProgramRun {
     /// Nodes of the program's roots in the plan.
     pub(crate) roots: Vec<NodeId>,
+    /// Strips of images in strips.
+    pub(crate) partition: Partition,
     /// Names of images by node: of sources, and of images that were [kept](ProgramRun::keep).
     pub(crate) names: Vec<Option<ValueId>>,
     /// Other images by node.
@@ -101,6 +104,7 @@ impl Session {
         };
         let made = ProgramRun {
             roots: plan.graph.roots.clone(),
+            partition: plan.setting.partition.clone(),
             names: plan.graph.nodes.iter().map(|node| node.op.source_value()).collect(),
             mapped: plan.steps.iter().filter_map(|step| step.action.unmaps()).collect(),
             images,

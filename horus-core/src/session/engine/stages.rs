@@ -14,7 +14,7 @@ use crate::session::compile::region::{RestrictedProgram, reductions_of, rows_of}
 use crate::session::compile::schedule::{ProgramSchedule, ScheduleStage, SlabSchedule};
 use crate::session::devices::Engine;
 use crate::session::engine::failure::EvaluationError;
-use crate::session::engine::regions::ErrorFromCause;
+use crate::session::engine::regions::{ErrorFromCause, RegionDelivery, RegionResult};
 use crate::session::{Session, SessionState};
 use crate::shape::{Shape, Window};
 
@@ -26,8 +26,17 @@ pub(crate) struct Delivery {
     pub(crate) region: Rect,
 }
 
-/// Receives the pixels of a part; errors are text.
-pub(crate) type DeliveryWriter<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
+/// Receives the pixels of a part, or none if another rank does; errors are text.
+pub(crate) type DeliveryWriter<'a> = dyn FnMut(Delivery, Option<&[u8]>) -> Result<(), String> + Send + 'a;
+
+/// Receiver of results that are delivered part by part.
+pub(crate) struct DeliveryTarget<'a> {
+    pub(crate) put: &'a mut DeliveryWriter<'a>,
+    /// Converts its errors.
+    pub(crate) failing: ErrorFromCause<'a>,
+    /// Rows and columns of the chunks of which each rank receives some, if they do not all go to rank 0.
+    pub(crate) chunk: Option<(usize, usize)>,
+}
 
 impl Session {
     /// Passes the explanation of an evaluation by regions to the explain sink.
@@ -72,9 +81,11 @@ impl Session {
             };
             let mut results = nodes.iter().map(room).collect::<Result<Vec<_>, EvaluationError>>()?;
             let want = if self.ranks() == 1 { ResultDelivery::Requester } else { ResultDelivery::Everyone };
+            let delivery = |_| RegionDelivery { want, chunk: None };
             let mut job = |state: &SessionState, i: usize| stage.job(state, division.region(i));
-            let mut take = |i: usize, taken: &[&HostBuffer]| {
-                stage.take(self, division.region(i), &mut results, taken);
+            let mut take = |i: usize, taken: &[RegionResult]| {
+                let taken: Vec<_> = taken.iter().map(|result| &*result.pixels).collect();
+                stage.take(self, division.region(i), &mut results, &taken);
                 Ok(())
             };
             // Results are copied to memory: only a panic of a thread can fail there.
@@ -83,7 +94,7 @@ impl Session {
                 device: "the host".into(),
                 source: DeviceError::Internal(cause),
             };
-            self.run_jobs(state, engine, division.count(), want, &mut job, (&mut take, &failing))?;
+            self.run_jobs(state, engine, division.count(), &delivery, &mut job, (&mut take, &failing))?;
             for ((n, value), pixels) in nodes.iter().zip(values).zip(results) {
                 let Node { shape, dtype, .. } = *graph.node(*n);
                 own.push(*value);
@@ -93,18 +104,18 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a schedule whose results `put` receives on rank 0. Errors of `put` are the same on every rank.
+    /// Runs a schedule whose results a target receives. Its errors are the same on every rank.
     pub(crate) fn run_schedule(
         &self,
         state: &mut SessionState,
         engine: &Engine,
         ProgramSchedule { stages, rest, taken, own }: ProgramSchedule,
         call: Call,
-        put: (&mut DeliveryWriter<'_>, ErrorFromCause<'_>),
+        to: DeliveryTarget<'_>,
     ) -> Result<(), EvaluationError> {
         let mut own = own;
         let done = self.run_stages(state, engine, &stages, &mut own).and_then(|()| match &taken {
-            Some(taken) => self.deliver(state, engine, (&rest, taken), call, put),
+            Some(taken) => self.deliver(state, engine, (&rest, taken), call, to),
             None => Ok(()),
         });
         state.images.forget(own);
@@ -118,9 +129,9 @@ impl Session {
         engine: &Engine,
         (graph, taken): (&Graph<Op>, &SlabSchedule),
         call: Call,
-        put: (&mut DeliveryWriter<'_>, ErrorFromCause<'_>),
+        DeliveryTarget { put, failing, chunk }: DeliveryTarget<'_>,
     ) -> Result<(), EvaluationError> {
-        let room = self.reserve(if self.rank() == 0 { taken.waiting } else { 0 });
+        let room = self.reserve(if self.rank() == 0 || chunk.is_some() { taken.waiting } else { 0 });
         let _room = room.map_err(|source| EvaluationError::DuringExecution(self.at_host(call, source)))?;
         let stored = graph.node(graph.roots[0]);
         let result =
@@ -130,20 +141,56 @@ impl Session {
             1 => format!("{name} in {division}"),
             n => format!("{name} in {n} slabs of {} levels, each in {division}", slabs[0].levels.len()),
         });
-        let want = if self.ranks() > 1 { ResultDelivery::Root } else { ResultDelivery::Requester };
+        let want = match chunk {
+            _ if self.ranks() == 1 => ResultDelivery::Requester,
+            None => ResultDelivery::Root,
+            Some(_) => ResultDelivery::Distributed,
+        };
+        let whole =
+            |region: Rect| chunk.filter(|chunk| is_of_chunks(region, *chunk, stored.shape)).map(|chunk| chunk.0);
+        // Rank 0 joins chunks that several regions have parts of.
+        let delivery = |i: usize| RegionDelivery { want, chunk: whole(taken.part(i).1) };
         let mut make = |state: &SessionState, i: usize| {
             let (slab, region) = taken.part(i);
             RestrictedProgram::of_shares(state, &slab.graph, region)
         };
-        let (mine, (put, failing)) = (self.rank() == 0, put);
-        let mut take = |i: usize, pixels: &[&HostBuffer]| {
+        let is_root = self.rank() == 0;
+        let mut take = |i: usize, results: &[RegionResult]| {
             let (slab, region) = taken.part(i);
-            present(&slab.graph, region).into_iter().zip(pixels).filter(|_| mine).try_for_each(
-                |((of, region), pixels)| put(Delivery { of, levels: slab.levels.clone(), region }, pixels.bytes()),
-            )
+            for ((of, region), RegionResult { rows, pixels }) in present(&slab.graph, region).into_iter().zip(results) {
+                let mut put = |region, pixels| put(Delivery { of, levels: slab.levels.clone(), region }, pixels);
+                match rows {
+                    None if is_root => put(region, Some(pixels.bytes()))?,
+                    None => {}
+                    Some(rows) => parts_of(region, *rows)
+                        .into_iter()
+                        .try_for_each(|(region, is_own)| put(region, is_own.then_some(pixels.bytes())))?,
+                }
+            }
+            Ok(())
         };
-        self.run_jobs(state, engine, taken.count(), want, &mut make, (&mut take, failing))
+        self.run_jobs(state, engine, taken.count(), &delivery, &mut make, (&mut take, failing))
     }
+}
+
+/// Returns `true` if a region of an image consists of whole chunks.
+fn is_of_chunks(Rect { rows, columns }: Rect, (height, width): (usize, usize), of: Shape) -> bool {
+    let whole = |range: Window, chunk: usize, all: usize| {
+        let is_edge = |at: usize| at == all || at.is_multiple_of(chunk.max(1));
+        is_edge(range.start.unsigned_abs()) && is_edge(range.end.unsigned_abs())
+    };
+    whole(rows, height, of.height) && whole(columns, width, of.width)
+}
+
+/// Parts of a region that have pixels: this rank's rows, with `true`, and those before and after them.
+pub(crate) fn parts_of(region: Rect, rows: Window) -> Vec<(Rect, bool)> {
+    let part = |start, end, is_own| (Rect { rows: Window::new(start, end), ..region }, is_own);
+    let parts = [
+        part(region.rows.start, rows.start, false),
+        part(rows.start, rows.end, true),
+        part(rows.end, region.rows.end, false),
+    ];
+    parts.into_iter().filter(|(part, _)| !part.is_empty()).collect()
 }
 
 impl ScheduleStage {

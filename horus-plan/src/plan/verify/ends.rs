@@ -45,9 +45,11 @@ impl PlanCheck<'_> {
             ResultDelivery::Keep => false,
             ResultDelivery::Root => self.rank == 0,
             ResultDelivery::Everyone | ResultDelivery::Requester => true,
+            ResultDelivery::Distributed => self.rank == 0 || self.is_in_strips(root),
         };
         let whole = match self.plan.setting.has_shared_host() {
             true => self.plan.hands_over(root, self.rank),
+            false if want == ResultDelivery::Distributed && self.is_in_strips(root) => self.strip(self.height(root)),
             false => Window::whole(self.height(root)),
         };
         match self.delivered[root.0] {
@@ -56,6 +58,11 @@ impl PlanCheck<'_> {
             None if here => Err(format!("{root} is wanted and not delivered")),
             None => Ok(()),
         }
+    }
+
+    /// Returns `true` if the ranks have strips of an image at the end.
+    fn is_in_strips(&self, n: NodeId) -> bool {
+        self.plan.states[n.0].is_some_and(|state| matches!(state.placement, Placement::Strips(_)))
     }
 
     /// Fails unless the copies of an image match the final state in the plan.
