@@ -124,6 +124,11 @@ pub fn profile(device: &dyn Device) -> Result<MachineProfile> {
     Ok(kept.or_else(shipped).unwrap_or_else(|| assumed(hardware.clone(), unified)))
 }
 
+/// Returns `true` if `HORUS_PROFILE` names the profile.
+pub(crate) fn is_told() -> bool {
+    PROFILE.path().is_some()
+}
+
 /// Checks that a profile is for a device that shares the memory of its host, or not, according to
 /// `unified`. One kind may not support the kernels of the other.
 fn of_memory(profile: MachineProfile, unified: bool) -> std::result::Result<MachineProfile, String> {

@@ -17,6 +17,7 @@ use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
+use crate::machine::measure::links::measure_assumed;
 use crate::machine::{Machine, MachineProfile, here};
 use crate::plan::Plan;
 use crate::plan::partition::Partition;
@@ -85,7 +86,8 @@ impl Engine {
     pub(crate) fn new(device: Arc<dyn Device>, comm: &dyn Communicator) -> Result<Engine> {
         let connection = possible_connection(&*device, comm)?;
         let capacity = agreed_capacity(comm, device.memory().capacity())?;
-        let mine = here::profile(&*device).inspect_err(|e| comm.abort(&e.to_string()))?;
+        let mut mine = here::profile(&*device).inspect_err(|e| comm.abort(&e.to_string()))?;
+        measure_assumed(comm, &mut mine).map_err(|e| e.during(comm.rank(), "opening a session"))?;
         let machine = Arc::new(here::gather(comm, mine)?);
         log::debug!("costs are predicted by {machine}");
         let connected = Mutex::new(ConnectedDevices { connection, capacity });

@@ -1,6 +1,5 @@
 //! Cost model: predicted seconds on a machine.
 
-use super::link::Link;
 use super::profile::{CopyTime, CopyTimes, HostSide, MachineProfile};
 use crate::ir::kernel::{Family, KernelWork};
 use horus_base::dtype::DType;
@@ -208,11 +207,6 @@ impl MachineProfile {
     /// Seconds for all of the host's threads to copy `bytes`.
     pub fn host_copy(&self, bytes: usize) -> f64 {
         bytes as f64 / self.host_copy.at(self.hardware.threads.max(1) as f64)
-    }
-
-    /// The link between ranks: from device to device, or through hosts, with an assumed network.
-    pub fn link(&self, direct: bool) -> Link {
-        if direct { self.links.peers } else { self.links.network }
     }
 
     /// Additional seconds of a launch divided into two more parts, without their pixels: launch overhead of

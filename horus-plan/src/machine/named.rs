@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(levels, [LinkLevel::Device, LinkLevel::Rack, LinkLevel::Rack, LinkLevel::Cluster]);
         assert_eq!(machine.level(0, 7, false), LinkLevel::Host);
         assert!(machine.link_between(0, 8, true).bandwidth > machine.link_between(0, 32, true).bandwidth);
-        let (shared, _) = Machine::named("h100x4-eth").unwrap();
+        let shared = Machine::named("h100x4-eth").unwrap().0.packed(8, 4);
         assert!((shared.link(false).bandwidth - 11.25e9 / 4.0).abs() < 1.0, "{:?}", shared.link(false));
         let (cores, one) = Machine::named("cpu16").unwrap();
         assert_eq!((cores.of(0).hardware.threads, cores.of(0).is_unified(), one), (16, true, 1));

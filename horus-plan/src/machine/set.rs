@@ -83,11 +83,15 @@ impl Machine {
         self.profiles.iter().all(MachineProfile::is_unified)
     }
 
-    /// The slowest link for messages: see [`MachineProfile::link`]. Devices of several hosts are linked as
-    /// their hosts are.
+    /// The slowest link for messages: from device to device (`direct`) or through the host, or the network between
+    /// several hosts.
     pub fn link(&self, direct: bool) -> Link {
-        let direct = direct && self.hosts.iter().all(|host| *host == self.hosts[0]);
-        let mut links = self.profiles.iter().map(|p| p.link(direct));
+        let is_one_host = self.hosts.iter().all(|host| *host == self.hosts[0]);
+        let mut links = self.profiles.iter().map(|p| match (is_one_host, direct) {
+            (true, true) => p.links.peers,
+            (true, false) => p.links.host,
+            (false, _) => p.links.network,
+        });
         let first = links.next().unwrap_or_default();
         links.fold(first, Link::worse)
     }

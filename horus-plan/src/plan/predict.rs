@@ -262,7 +262,7 @@ impl<'a> QueueClock<'a> {
         let (bytes, others) = (node.shape.len() * node.dtype.size(), ranks - 1);
         let link = |rank| match self.ranks.links {
             Some(links) => (links.level(0, rank, false), links.link_between(0, rank, false)),
-            None => (LinkLevel::Rack, self.profile.link(false)),
+            None => (LinkLevel::Rack, self.plan.setting.machine.link(false)),
         };
         let mut traffic = Traffic { sent: others * bytes, received: others * bytes, ..Traffic::default() };
         for (level, link) in (1..ranks).map(link) {
@@ -285,7 +285,7 @@ impl<'a> QueueClock<'a> {
         };
         let traffic = match self.ranks.links {
             Some(links) => moved.traffic_by(|a, b| (links.level(a, b, direct), links.link_between(a, b, direct))),
-            None => moved.traffic(self.profile.link(direct)),
+            None => moved.traffic(self.plan.setting.machine.link(direct)),
         };
         // Rows of images on devices travel through the host's memory.
         let (up, down) = match action {

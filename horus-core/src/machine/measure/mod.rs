@@ -8,7 +8,7 @@ mod copies;
 mod fit;
 mod kernels;
 mod launches;
-mod links;
+pub(crate) mod links;
 
 use std::time::Instant;
 
