@@ -31,7 +31,7 @@ fn device(kind: usize) -> Box<dyn Device> {
 type ImageMap = fn(&Image<f32>) -> Image<f32>;
 
 /// Maps that read rows beyond an edge, or none but their own.
-const MAPS: [(&str, ImageMap); 8] = [
+const MAPS: [(&str, ImageMap); 13] = [
     ("rotate", |x| x.rotate(33.0, Interpolation::Bilinear)),
     ("nearest", |x| x.rotate(-100.0, Interpolation::Nearest)),
     ("affine", |x| x.affine([[1.0, 0.125, -0.5], [0.5, 1.25, 0.25]], (x.height(), x.width()), Interpolation::Bicubic)),
@@ -39,6 +39,11 @@ const MAPS: [(&str, ImageMap); 8] = [
     ("translate", |x| x.translate(0.75, -1.25)),
     ("pad", |x| x.pad(2, 1, 1, 3)),
     ("shift", |x| x.shift(0, 1, 1)),
+    ("shift up", |x| x.shift(0, -3, 0)),
+    ("shift far", |x| x.shift(0, 11, 2)),
+    ("column", |x| x.crop(0, x.width() / 2, x.height(), 1) + x),
+    ("column below", |x| x.affine([[0.0, 0.0, 0.0], [0.0, 1.0, 2.0]], (x.height(), x.width()), Interpolation::Nearest)),
+    ("taller column", |x| x.affine([[0.0; 3], [0.0, 1.0, 0.0]], (x.height() + 5, x.width()), Interpolation::Nearest)),
     ("both", |x| x.rotate(33.0, Interpolation::Bilinear) + x.gauss(0.75)),
 ];
 
@@ -61,7 +66,7 @@ fn program(session: &Session, path: &Path, border: Border, map: ImageMap, first:
 fn maps_beside_filters_give_the_bits_of_one_rank() {
     let dir = tempfile::tempdir().unwrap();
     let alone = Session::on(device(0)).build().unwrap();
-    let sizes = [(4, 3), (1, 6), (2, 5), (3, 1), (1, 1)];
+    let sizes = [(4, 3), (1, 6), (2, 5), (3, 1), (1, 1), (23, 5)];
     let path = |size: usize| dir.path().join(format!("{size}.npy"));
     for (size, (h, w)) in sizes.into_iter().enumerate() {
         Image::from_fn(&alone, h, w, |y, x| ((y * w + x) * 37 % 23) as f32 * 0.325 + 1.0).save(path(size)).unwrap();

@@ -173,6 +173,13 @@ impl Affine {
         }
     }
 
+    /// The rows down of each read row, if the map repeats the first column of its input.
+    pub fn repeated_column(&self) -> Option<isize> {
+        let Affine { xx, xy, x0, yx, yy, y0 } = *self;
+        let is_column = (xx, xy, x0, yx, yy) == (0, 0, 0, 0, Self::ONE) && y0 % Self::ONE == 0;
+        is_column.then_some((y0 / Self::ONE) as isize)
+    }
+
     /// The map of a 2x3 matrix `[[xx, xy, x0], [yx, yy, y0]]`, for outputs up to `shape`. `None` if a coefficient is
     /// not finite or a position would leave the range of about 2^30 pixels.
     pub fn new(m: [[f64; 3]; 2], shape: Shape) -> Option<Affine> {

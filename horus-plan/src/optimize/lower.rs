@@ -2,6 +2,7 @@
 
 use crate::ir::graph::{Graph, Node, Op, PixelOpOperand};
 use crate::ir::kernel::{FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
+use crate::ops::geometric::Interpolation;
 use horus_base::dtype::DType;
 
 /// Lowers every node; the structure of the graph is unchanged. Kernels compute with the types in memory:
@@ -60,7 +61,16 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
             ..MapKernel::default()
         }),
         Op::OrderFilter(filter, b) => leaf(LeafOp::OrderFilter(0, filter.clone(), *b)),
-        Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, *a, *i, *b)),
+        Op::Warp(a, i, b) => {
+            let mut map = *a;
+            // A column of another height is no broadcast, although a map may look like one: rows beyond its end are
+            // read by the border mode. The nearest pixels stay the same.
+            let is_other = graph.node(node.inputs[0]).shape.height != node.shape.height;
+            if is_other && *i == Interpolation::Nearest && a.repeated_column().is_some() {
+                map.x0 += 1;
+            }
+            leaf(LeafOp::Warp(0, map, *i, *b))
+        }
         Op::Flip(f) => leaf(LeafOp::Flip(0, *f)),
         Op::Whole(operation) => Kernel::Whole(operation.clone()),
     }

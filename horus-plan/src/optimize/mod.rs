@@ -113,6 +113,7 @@ pub const PASSES: &[GraphPass] = &[
     GraphPass { name: "block iterations", fusing: true, run: PassFunction::CostBased(blocks::block) },
     GraphPass { name: "dead code after blocking", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
     GraphPass { name: "interleave samples", fusing: true, run: PassFunction::Kernels(interleaved_samples::weave) },
+    GraphPass { name: "shift rows", fusing: true, run: PassFunction::CostBased(prologue::shift_rows) },
     GraphPass { name: "join results", fusing: true, run: PassFunction::CostBased(multiple_results::join) },
 ];
 

@@ -11,11 +11,11 @@
 use super::OptimizationTarget;
 use super::blocks::ordered;
 use super::fuse::{MAX_INPUTS, weight};
-use crate::ir::graph::{Graph, NodeId};
+use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{FilterSource, ImageExtent, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Val};
 use crate::ops::neighbourhood::Reach;
 use horus_base::settings::Stencil;
-use horus_base::shape::{Shape, Window};
+use horus_base::shape::{Border, Shape, Window};
 
 /// Maximum number of images that filters read through a chain, counted once per evaluation of the chain for a
 /// pixel: each evaluation is code of its own.
@@ -145,8 +145,10 @@ fn joined(
     if bare(reader) && bare(chain) && ordered(reader, &node.inputs).0 == ordered(chain, chain_inputs).0 {
         return None;
     }
-    let (reader, chain) =
-        (shifting(graph, &node.inputs, node.shape, reader), shifting(graph, chain_inputs, node.shape, chain));
+    let (reader, chain) = {
+        let shifted = |inputs, map| shifting(graph, (inputs, node.shape), map, |_, _| true);
+        (shifted(&node.inputs, reader), shifted(chain_inputs, chain))
+    };
     // The inputs without the producer, then the inputs of the chain.
     let mut inputs: Vec<NodeId> = node.inputs.iter().copied().filter(|i| *i != p).collect();
     for i in chain_inputs {
@@ -198,18 +200,43 @@ fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
     kernel
 }
 
-/// The kernel with samples at whole pixels replaced by shifts, if their image has the kernel's shape.
-fn shifting(graph: &Graph<Kernel>, inputs: &[NodeId], shape: Shape, m: &MapKernel) -> MapKernel {
+/// The kernel with those samples at whole pixels replaced by shifts that are wanted, if their image has the kernel's
+/// shape.
+fn shifting(
+    graph: &Graph<Kernel>,
+    (inputs, shape): (&[NodeId], Shape),
+    m: &MapKernel,
+    is_wanted: impl Fn([isize; 2], Border) -> bool,
+) -> MapKernel {
     let mut m = m.clone();
     for leaf in &mut m.leaves {
         if let Some((FilterSource::Input(i), by, border)) = leaf.at_offset()
             && graph.node(inputs[i]).shape == shape
             && leaf.dtype.is_float()
+            && is_wanted(by, border)
         {
             leaf.op = LeafOp::Shift(FilterSource::Input(i), by, border);
         }
     }
     m
+}
+
+/// Replaces samples at whole pixels a few rows away by shifts, if rows are divided among ranks: a shift reads rows
+/// around the strip, which one halo exchange serves, a warp a footprint of its own.
+pub(crate) fn shift_rows(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel> {
+    /// Maximum number of rows: a guess.
+    const MOST: usize = 8;
+    if aim.ranks == 1 {
+        return graph;
+    }
+    let is_near = |[down, right]: [isize; 2], border| {
+        down.unsigned_abs() <= MOST && right.unsigned_abs() <= MAX_REACH && border != Border::Wrap
+    };
+    for at in 0..graph.nodes.len() {
+        let Node { op: Kernel::Map(map), inputs, shape, .. } = &graph.nodes[at] else { continue };
+        graph.nodes[at].op = Kernel::Map(shifting(&graph, (inputs, *shape), map, is_near));
+    }
+    graph
 }
 
 /// The same kernel over `inputs` inputs, renumbered by `to`.

@@ -25,6 +25,10 @@ use crate::ir::kernel::{Access, Kernel};
 /// 100 programs (`docs/performance/model.md`).
 const WAITING: f64 = 2.0;
 
+/// Part of the time of an exchange that counts for an image that outlives the plan: its halo also serves later
+/// programs, such as the next iterations of a loop. A guess.
+const KEPT: f64 = 0.25;
+
 /// For each node, rows around its strips.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HaloDemand {
@@ -106,19 +110,29 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
 
     /// The demand of the cheapest choices that the search finds.
     fn cheapest(&self) -> HaloDemand {
-        /// Maximum product of choices and nodes up to which choices are improved.
+        /// Maximum product of choices and nodes up to which choices are always improved.
         const WORK: usize = 1 << 14;
+        /// Seconds for each unit of this product, at least, that exchanges take where more choices are improved. A
+        /// guess: trying all choices once takes about as long.
+        const WORTH: f64 = 100e-9;
+        /// Maximum number of times that all choices are tried; few programs need more than three.
+        const PASSES: usize = 16;
         let mut computes = self.backwards();
         let mut best = self.demand(&computes);
         let deepest = self.demand(&vec![true; self.launches.len()]);
         let open: Vec<usize> = (0..self.launches.len()).filter(|l| self.is_open(*l, &deepest)).collect();
-        if open.len() * self.reads.len() > WORK {
+        let mut least = self.seconds(&best);
+        let work = open.len() * self.reads.len();
+        if work > WORK && least < WORTH * work as f64 {
             return best;
         }
-        let mut least = self.seconds(&best);
         let alternatives = self.alternatives(&open);
-        let mut improved = true;
-        while std::mem::take(&mut improved) {
+        let all = self.seconds(&deepest);
+        if all < least {
+            (computes, best, least) = (vec![true; self.launches.len()], deepest, all);
+        }
+        for _ in 0..PASSES {
+            let mut improved = false;
             for (launches, computed) in &alternatives {
                 let mut other = computes.clone();
                 launches.iter().for_each(|l| other[*l] = *computed);
@@ -129,6 +143,9 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
                         (computes, best, least, improved) = (other, demand, seconds, true);
                     }
                 }
+            }
+            if !improved {
+                break;
             }
         }
         best
@@ -257,7 +274,9 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
             return 0.0;
         }
         *self.exchanges.borrow_mut().entry((node, halo)).or_insert_with(|| {
-            let exchanged = WAITING * self.draft.exchanging(node, halo);
+            let is_kept = self.draft.initial[node.0].is_some() && !(self.draft.disposable)(node);
+            let part = if is_kept { KEPT } else { 1.0 };
+            let exchanged = part * WAITING * self.draft.exchanging(node, halo);
             if self.draft.initial[node.0].is_some_and(|s| s.placement == Placement::Root) {
                 self.draft.scattering(node, halo).min(exchanged)
             } else {

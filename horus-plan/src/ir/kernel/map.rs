@@ -174,6 +174,17 @@ impl Leaf {
         matches!(&self.op, LeafOp::Warp(_, map, Interpolation::Nearest, _) if map.repeats())
     }
 
+    /// The rows down of each read row, and the border mode, of a leaf that broadcasts a column.
+    pub(super) fn repeated_column(&self) -> Option<(isize, Border)> {
+        match &self.op {
+            // A periodic warp does not read copies of rows beyond the image.
+            LeafOp::Warp(_, map, Interpolation::Nearest, WarpEdge::Border(border)) if *border != Border::Wrap => {
+                Some((map.repeated_column()?, *border))
+            }
+            _ => None,
+        }
+    }
+
     /// The kind of the leaf's filter; `None` for a leaf that reads the pixel itself or
     /// [broadcasts](Leaf::repeats) a few pixels.
     pub(crate) fn filter_kind(&self) -> Option<FilterKind> {

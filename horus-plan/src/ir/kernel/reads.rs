@@ -49,7 +49,10 @@ impl MapKernel {
     pub fn access(&self, i: usize) -> Access {
         let mut rows = (Reach::NONE, false);
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
-            let Some((mut reach, mut wrap)) = leaf.reach(&self.stages) else { return Access::Footprint };
+            let column = leaf.repeated_column().map(|(down, border)| (both_ways(shifted([down, 0]), border), false));
+            let Some((mut reach, mut wrap)) = column.or_else(|| leaf.reach(&self.stages)) else {
+                return Access::Footprint;
+            };
             if let FilterSource::Chain(c) = self.image(leaf) {
                 // Rows of the chain that a border takes from elsewhere come with their own neighbours.
                 let Access::Rows { reach: more, wrap: inside } = self.chains[c].access(i) else {
@@ -75,6 +78,9 @@ impl MapKernel {
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let block = Rect { rows, columns: Window::whole(out.width) };
             let read = match (&leaf.op, leaf.around(&self.stages)) {
+                _ if let Some((down, border)) = leaf.repeated_column() => {
+                    InputRead::around(block, shifted([down, 0]), border)
+                }
                 (LeafOp::Warp(_, map, how, edge), _) => InputRead {
                     rect: Rect { rows: map.footprint(rows, out.width, *how), ..block },
                     border: Some(edge.border()),
@@ -214,6 +220,27 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_repeated_column_is_read_row_by_row() {
+        let shape = Shape::new(9, 5, 1);
+        let access = |y: f64, x: f64, border: Border| {
+            let map = Affine::new([[0.0, 0.0, x], [0.0, 1.0, y]], shape).unwrap();
+            let op = LeafOp::Warp(0, map, Interpolation::Nearest, border.into());
+            let leaves = vec![Leaf { op, dtype: DType::F32 }];
+            let kernel = MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() };
+            let kernel = Kernel::Map(kernel);
+            (kernel.access(0), kernel.footprint(0, Window::new(3, 5), shape, shape))
+        };
+        let rows = |up, down| Access::Rows { reach: Reach { up, down, left: 0, right: 0 }, wrap: false };
+        assert_eq!(access(0.0, 0.0, Border::Replicate), (rows(0, 0), Window::new(3, 5)));
+        assert_eq!(access(2.0, 0.0, Border::Replicate), (rows(0, 2), Window::new(3, 7)));
+        assert_eq!(access(-2.0, 0.0, Border::Constant(1.0)), (rows(2, 0), Window::new(1, 5)));
+        // Other columns, parts of rows, and rows of the other end.
+        for (y, x, border) in [(0.0, 1.0, Border::Replicate), (0.5, 0.0, Border::Replicate), (1.0, 0.0, Border::Wrap)] {
+            assert_eq!(access(y, x, border).0, Access::Footprint, "{y}, {x}, {border}");
         }
     }
 
