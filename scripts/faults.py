@@ -8,7 +8,7 @@ HORUS: the program `horus`, built with the feature `mpi`, as target/release/horu
 A job that cannot go on must end within 5 s, every process of it, with one message; one that can must write the bytes of one process. Either way
 no other file is left, and what was there before is there if the job failed. Each rank runs in a directory of its own, so that a directory is of
 one rank. Phases are met without hooks in the program: by a process that appears, an input that is withheld, what rank 0 logs, a neighbour that
-is held back, the unnamed file that rank 0 writes to, and its name. All ranks are halted for the moment in which the fault is made, so that none
+is held back, the unnamed file that rank 0 writes a small picture to, and its name. All ranks are halted for the moment in which the fault is made, so that none
 leaves the phase. Moments within a computation are random, from the seed.
 
 Prints a table; exit status 1 if a case fails. Needs Linux and Open MPI; 315 cases take some 15 minutes on two cores.

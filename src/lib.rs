@@ -123,8 +123,8 @@
 //! # On many ranks
 //! With the feature `mpi`, `mpirun -n 4 program` runs the program on four ranks, each of which
 //! computes some rows of every image. All run the same program on the same values. Reading a value
-//! is collective: every rank calls it and gets the same result. Only rank 0 reads and writes files;
-//! printing is up to the program:
+//! is collective: every rank calls it and gets the same result. Rank 0 reads and writes files, of
+//! large ones each rank its rows; printing is up to the program:
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {

@@ -53,7 +53,13 @@ impl UnfinishedFile {
     /// A new file like that of [`UnfinishedFile::at`], with a temporary name if it can have one.
     pub(super) fn with_name(path: &Path) -> Result<UnfinishedFile, String> {
         match named(folder(path)) {
-            Ok(file) => Ok(UnfinishedFile { path: path.to_owned(), new: NewFile::Named(file) }),
+            Ok(file) => {
+                // Nobody may read it who may not read the file that it replaces.
+                if let Ok(old) = fs::metadata(path) {
+                    inherit(file.as_file(), &old).map_err(cause)?;
+                }
+                Ok(UnfinishedFile { path: path.to_owned(), new: NewFile::Named(file) })
+            }
             Err(_) => UnfinishedFile::at(path),
         }
     }

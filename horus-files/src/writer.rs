@@ -20,9 +20,9 @@ use horus_host::workers::Workers;
 
 /// A picture file that is written region by region, from any number of threads: TIFF, npy, PGM and PPM.
 ///
-/// The file has no name before [`PictureWriter::finish`]. If the writer is dropped before, nothing remains, and an
+/// The file has no name before [`PictureWriter::finish`], unless several processes [write it](SinkRole). If the writer is dropped before, nothing remains, and an
 /// existing file at the path stays; see [`FileTarget`]. Uncompressed data is written in place, in any order. A writer
-/// belongs to no session: with several ranks, one writes.
+/// belongs to no session.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -266,6 +266,11 @@ pub enum SinkRole<'a> {
 pub struct SinkPlace {
     /// Its temporary path.
     pub path: PathBuf,
+    /// The parts of all processes are in one file. Only processes of one host then share it: file systems of several
+    /// hosts write whole pages, which may contain rows of two processes.
+    pub is_one_file: bool,
+    /// Another host has begun it: what is written is complete only when it is flushed.
+    pub is_of_other_host: bool,
     /// Numbers that the sinks of other processes need, whose meaning the sink knows.
     pub layout: Vec<u64>,
 }
@@ -358,7 +363,8 @@ impl RegionSink for SizeSink {
 
     fn place(&self) -> Option<SinkPlace> {
         let path = self.file.unfinished.name().filter(|_| self.file.parts.is_shareable())?;
-        Some(SinkPlace { path: path.to_owned(), layout: self.file.parts.layout() })
+        let layout = self.file.parts.layout();
+        Some(SinkPlace { path: path.to_owned(), is_one_file: true, is_of_other_host: false, layout })
     }
 
     fn leave(&mut self, _: Range<usize>, region: Region) -> std::result::Result<(), String> {

@@ -27,7 +27,8 @@
 //!
 //! An absent chunk has the fill value, as specified. If files have other names than the chunks
 //! should have, a warning is logged. A chunk that is truncated or cannot be decoded is an error
-//! that names its file. Only rank 0 reads and writes; all ranks return the same result.
+//! that names its file. Ranks that see one store read and write
+//! the chunks of their rows; all ranks return the same result.
 
 mod checkpoint;
 mod layout;
@@ -300,7 +301,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
             return Err(format!("a side of a pixel is {wrong} micrometres; it must be positive and finite"));
         }
         if let SinkRole::Other(place) = role {
-            return Ok(vec![Box::new(ArraySink::join(&place.path, shapes[0], T::TAG, options)?)]);
+            return Ok(vec![Box::new(ArraySink::join(place, shapes[0], T::TAG, options)?)]);
         }
         let made = UnfinishedStore::at(path)?;
         let sink = |(size, shape): (usize, &Shape)| {

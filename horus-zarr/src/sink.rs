@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +26,8 @@ pub(crate) struct ArraySink {
     folder: PathBuf,
     /// Written at the end, by the process that has begun the array.
     metadata: Option<Value>,
+    /// Chunks are flushed, so that their errors are known before another host finishes the array.
+    flushes: bool,
     /// Encodes chunks and names their files.
     array: Array<FilesystemStore>,
     layout: ArrayLayout,
@@ -56,13 +59,14 @@ impl ArraySink {
     /// # Errors
     /// As [`ArraySink::begin`]; if there is no folder.
     pub(crate) fn join(
-        folder: &Path,
+        place: &SinkPlace,
         shape: Shape,
         dtype: DType,
         options: &ZarrSaveOptions,
     ) -> Result<ArraySink, String> {
-        fs::metadata(folder).map_err(|e| describe_error(&e))?;
-        Ok(ArraySink { metadata: None, ..ArraySink::of(folder, shape, dtype, options)? })
+        let SinkPlace { path, is_of_other_host: flushes, .. } = place;
+        fs::metadata(path).map_err(|e| describe_error(&e))?;
+        Ok(ArraySink { metadata: None, flushes: *flushes, ..ArraySink::of(path, shape, dtype, options)? })
     }
 
     fn of(folder: &Path, shape: Shape, dtype: DType, options: &ZarrSaveOptions) -> Result<ArraySink, String> {
@@ -86,7 +90,7 @@ impl ArraySink {
         let store = FilesystemStore::new(folder).map_err(|e| failed(&e))?;
         let array = Array::new_with_metadata(Arc::new(store), "/", known).map_err(|e| failed(&e))?;
         let (folder, size, metadata) = (folder.to_owned(), dtype.size(), Some(metadata));
-        Ok(ArraySink { folder, metadata, array, layout, size, file, pending: Mutex::default() })
+        Ok(ArraySink { folder, metadata, flushes: false, array, layout, size, file, pending: Mutex::default() })
     }
 
     /// Takes the pixels of `part` that belong to the chunk or shard at a position of the grid, and
@@ -138,7 +142,13 @@ impl ArraySink {
         let encoded = encoded.map_err(|e| failed(&e))?;
         let path = self.folder.join(key.as_str());
         let folder = path.parent().unwrap_or(&self.folder);
-        fs::create_dir_all(folder).and_then(|()| fs::write(&path, &encoded)).map_err(|e| failed(&describe_error(&e)))
+        let write = || {
+            fs::create_dir_all(folder)?;
+            let mut file = fs::File::create(&path)?;
+            file.write_all(&encoded)?;
+            if self.flushes { file.sync_data() } else { Ok(()) }
+        };
+        write().map_err(|e: io::Error| failed(&describe_error(&e)))
     }
 }
 
@@ -194,7 +204,8 @@ impl RegionSink for ArraySink {
     }
 
     fn place(&self) -> Option<SinkPlace> {
-        Some(SinkPlace { path: self.folder.clone(), layout: Vec::new() })
+        let (path, layout) = (self.folder.clone(), Vec::new());
+        Some(SinkPlace { path, is_one_file: false, is_of_other_host: false, layout })
     }
 
     fn finish(self: Box<Self>) -> Result<(), String> {

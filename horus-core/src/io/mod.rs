@@ -1,6 +1,7 @@
 //! Reading and writing picture files.
 //!
-//! Only rank 0 reads and writes files; all ranks return the same result or the same error.
+//! Rank 0 reads and writes files, of large ones each rank its rows if it can; all ranks return the
+//! same result or the same error.
 //! [`horus_files`] implements the formats. The design is in `docs/design/saving.md`. Decoded pixels
 //! keep the type of the file. Files larger than memory are read and written region by region, by
 //! [`PictureReader`] and [`PictureWriter`], on any number of threads. [`AnyImage::describe`]

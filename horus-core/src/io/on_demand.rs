@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{AnyImage, Metadata, RegionSource, on_root, opened};
+use crate::comm::guarded;
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::session::{OnDemandImage, Session, everywhere};
@@ -19,7 +20,7 @@ pub(super) enum SharedPicture {
     Later(OnDemandPicture),
 }
 
-/// The properties of a picture that rank 0 reads on demand, known to every rank. If `lacks` is not
+/// The properties of a picture that is read on demand, known to every rank. If `lacks` is not
 /// 0, this many bytes of memory are missing, and the picture is not read.
 #[derive(Serialize, Deserialize)]
 pub(super) struct OnDemandPicture {
@@ -128,7 +129,10 @@ impl AnyImage {
         site: Site,
     ) -> Result<AnyImage> {
         let own = match root {
-            None if known.identity.is_some() => reopen().filter(|source| known.is_of(&**source)).map(Arc::from),
+            None if known.identity.is_some() => {
+                let own = guarded(session.comm(), "opening a picture", reopen);
+                own.filter(|source| known.is_of(&**source)).map(Arc::from)
+            }
             root => root,
         };
         let is_shared = known.identity.is_some() && everywhere(session, "opening a picture", own.is_some())?;

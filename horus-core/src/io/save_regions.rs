@@ -7,7 +7,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::save::{decode_scale, encode_scale};
-use super::{PictureWriter, RegionSink, SaveOptions, Saving, Scale, SinkPlace, SinkRole, cause_of, on_root};
+use super::{
+    Compression, PictureWriter, RegionSink, SaveOptions, Saving, Scale, SinkPlace, SinkRole, cause_of, on_root,
+};
+use crate::comm::guarded;
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -33,7 +36,10 @@ pub(super) fn by_regions(
     let handles: Vec<&Handle> = saving.handles.iter().collect();
     let Some((samples, others)) = handles.split_at_checked(options.sizes) else { return Ok(None) };
     let fits = !session.does_not_fit(samples, usize::MAX)?;
-    if fits && session.ranks() == 1 {
+    let [first, ..] = samples else { return Ok(None) };
+    let can_share = options.sizes == 1 && options.compression == Compression::None;
+    let is_shared = !fits || (can_share && session.is_worth_distributing(first)?);
+    if fits && !is_shared {
         return Ok(None);
     }
     let begin = |role: SinkRole<'_>| {
@@ -43,7 +49,7 @@ pub(super) fn by_regions(
         }
         PictureWriter::sinks(path, &saving.draft, role).map_err(cause_of)
     };
-    let mut begun = match RegionFiles::begin(session, &begin)? {
+    let mut begun = match RegionFiles::begin(session, is_shared, &begin)? {
         Err(cause) => return Ok(Some(Err(cause))),
         Ok(Some(begun)) if begun.is_shared || !fits => begun,
         Ok(_) => return Ok(None),
@@ -81,16 +87,18 @@ struct RegionFiles {
 }
 
 impl RegionFiles {
-    /// Calls `begin` on rank 0, and on the other ranks if they can open what it has begun; `Ok(None)`
-    /// if it returns no sinks. The ranks share a file if there is one and all can write to it.
-    fn begin(session: &Session, begin: BeginSinks<'_>) -> Result<Result<Option<RegionFiles>, String>> {
+    /// Calls `begin` on rank 0 and, if ranks are to share the file, on the other ranks if they can
+    /// open what it has begun; `Ok(None)` if it returns no sinks. The ranks share a file if there is
+    /// one and all can write to it.
+    fn begin(session: &Session, is_shared: bool, begin: BeginSinks<'_>) -> Result<Result<Option<RegionFiles>, String>> {
         let mut sinks = Vec::new();
-        let first = if session.ranks() > 1 { SinkRole::First } else { SinkRole::Alone };
+        let first = if is_shared && session.ranks() > 1 { SinkRole::First } else { SinkRole::Alone };
         let created = on_root(session, "creating a file for a picture", || {
             sinks = begin(first)?;
             let grains = sinks.iter().map(|sink| Grain { chunk: sink.chunk(), levels: sink.levels() });
             let place = if let [one] = &sinks[..] { one.place() } else { None };
-            let place = place.and_then(|place| Some((place.path.to_str()?.to_owned(), place.layout)));
+            let place =
+                place.and_then(|place| Some((place.path.to_str()?.to_owned(), place.is_one_file, place.layout)));
             Ok((grains.collect::<Vec<Grain>>(), place.filter(|_| first == SinkRole::First)))
         })?;
         let (grains, place) = match created {
@@ -98,9 +106,14 @@ impl RegionFiles {
             Ok(created) => created,
             Err(cause) => return Ok(Err(cause)),
         };
-        if let Some((path, layout)) = place.as_ref().filter(|_| session.rank() > 0) {
-            let place = SinkPlace { path: path.into(), layout: layout.clone() };
-            sinks = begin(SinkRole::Other(&place)).unwrap_or_default();
+        let is_of_other_host = session.comm().node() > 0;
+        let opened =
+            place.as_ref().filter(|(_, is_one_file, _)| session.rank() > 0 && !(is_of_other_host && *is_one_file));
+        if let Some((path, is_one_file, layout)) = opened {
+            let place =
+                SinkPlace { path: path.into(), is_one_file: *is_one_file, is_of_other_host, layout: layout.clone() };
+            let open = || begin(SinkRole::Other(&place)).unwrap_or_default();
+            sinks = guarded(session.comm(), "creating a file for a picture", open);
         }
         let is_shared = place.is_some() && everywhere(session, "creating a file for a picture", !sinks.is_empty())?;
         if !is_shared && session.rank() > 0 {
@@ -252,7 +265,9 @@ pub fn save_all_to<T: Element>(
         return Err(Error::parameter(call, "images of different depths, or larger than the first"));
     }
     let failed = |cause| Error::write(path.as_ref(), cause);
-    let begun = RegionFiles::begin(session, &|role| {
+    let values: Vec<&Handle> = images.iter().map(Image::handle).collect();
+    let is_shared = session.is_worth_distributing(first.handle())?;
+    let begun = RegionFiles::begin(session, is_shared, &|role| {
         let sinks = begin(role)?;
         if sinks.len() == images.len() {
             Ok(sinks)
@@ -261,7 +276,6 @@ pub fn save_all_to<T: Element>(
         }
     })?;
     let mut begun = begun.map_err(failed)?.ok_or_else(|| failed("rank 0 has no file".to_owned()))?;
-    let values: Vec<&Handle> = images.iter().map(Image::handle).collect();
     let levels = Grain::levels(&begun.grains);
     let parts = session.does_not_fit(&values, levels)? || session.comes_in_slabs(&values, levels)?;
     if parts {

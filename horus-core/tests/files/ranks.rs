@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
@@ -83,19 +84,22 @@ fn channels_and_levels_have_the_bytes_of_one_rank() {
     let folder = TestFolder::new();
     let (source, one) = (folder.at("source.npy"), super::session());
     let pixels: Vec<u8> = (0..4 * 37 * 23 * 3).map(|i| (i * 31 % 251) as u8).collect();
-    let shape = Shape::volume(4, 37, 23, 3);
-    Image::from_slice(&one, shape, &pixels).save(&source).unwrap();
-    let run = |s: &Session, path: &Path| {
-        let options = OpenOptions { on_demand: Some(true), volume: true, ..OpenOptions::default() };
-        AnyImage::open_with(s, &source, &options)?.to_unit().gauss(1.0).save(path).map(drop)
-    };
-    for name in ["volume.npy", "volume.tif"] {
-        let (alone, path) = (folder.at("alone").with_extension(&name[7..]), folder.at(name));
-        run(&one, &alone).unwrap();
-        for ranks in 2..=5 {
-            for memory in [None, Some(1 << 18)] {
-                on_ranks(ranks, memory, |s| run(s, &path).unwrap_or_else(|e| panic!("{name}, {ranks} ranks: {e}")));
-                assert!(std::fs::read(&path).unwrap() == std::fs::read(&alone).unwrap(), "{name}, {ranks} ranks");
+    for (shape, ranks) in
+        [(Shape::volume(4, 37, 23, 3), 2..=5), (Shape::volume(2, 3, 8, 3), 4..=5), (Shape::volume(2, 1, 1, 3), 2..=3)]
+    {
+        Image::from_slice(&one, shape, &pixels[..shape.len()]).save(&source).unwrap();
+        let run = |s: &Session, path: &Path| {
+            let options = OpenOptions { on_demand: Some(true), volume: true, ..OpenOptions::default() };
+            AnyImage::open_with(s, &source, &options)?.to_unit().gauss(1.0).save(path).map(drop)
+        };
+        for name in ["volume.npy", "volume.tif"] {
+            let (alone, path) = (folder.at("alone").with_extension(&name[7..]), folder.at(name));
+            run(&one, &alone).unwrap();
+            for ranks in ranks.clone() {
+                for memory in [None, Some(1 << 18)] {
+                    on_ranks(ranks, memory, |s| run(s, &path).unwrap_or_else(|e| panic!("{name}, {ranks} ranks: {e}")));
+                    assert!(std::fs::read(&path).unwrap() == std::fs::read(&alone).unwrap(), "{name}, {ranks} ranks");
+                }
             }
         }
     }
@@ -178,6 +182,8 @@ struct RankSink {
     path: std::path::PathBuf,
     fails: Option<&'static str>,
     is_first: bool,
+    /// Rows that this rank has written.
+    rows: Arc<AtomicUsize>,
 }
 
 impl RegionSink for RankSink {
@@ -187,6 +193,7 @@ impl RegionSink for RankSink {
 
     fn put(&mut self, region: Region, pixels: &[u8], _: &Workers) -> Result<(), String> {
         assert!(region.top.is_multiple_of(16) && region.width == WIDTH && pixels.len() == region.height * WIDTH);
+        self.rows.fetch_add(region.height, Ordering::Relaxed);
         if self.fails == Some("put") { Err("the disk is full".into()) } else { Ok(()) }
     }
 
@@ -195,7 +202,8 @@ impl RegionSink for RankSink {
     }
 
     fn place(&self) -> Option<SinkPlace> {
-        Some(SinkPlace { path: self.path.clone(), layout: vec![1, 2] })
+        let (path, layout) = (self.path.clone(), vec![1, 2]);
+        Some(SinkPlace { path, is_one_file: true, is_of_other_host: false, layout })
     }
 
     fn finish(self: Box<Self>) -> Result<(), String> {
@@ -211,17 +219,28 @@ fn a_rank_that_cannot_write_is_an_error_of_all_and_leaves_nothing() {
     let folder = TestFolder::new();
     let path = folder.at("a file");
     for memory in [None, Some(1 << 18)] {
-        for (failing, how) in [(2, "put"), (1, "finish"), (0, "finish"), (0, "put"), (9, "put")] {
+        for (failing, how) in [(2, "put"), (1, "finish"), (0, "finish"), (0, "put"), (9, "put"), (9, "refused")] {
+            let refuses = |rank| how == "refused" && rank == 2;
+            let written: [Arc<AtomicUsize>; 3] = Default::default();
             let errors = on_ranks(3, memory, |s| {
+                let rows = &written[s.rank()];
                 let image = own(s, |_| Some(7), usize::MAX).dilate(3);
-                let written = save_to(&image, &path, |role| {
+                let result = save_to(&image, &path, |role| {
                     if let SinkRole::Other(place) = role {
                         assert_eq!((&place.path, &place.layout[..]), (&path, &[1, 2][..]));
+                        if refuses(s.rank()) {
+                            return Err("this rank cannot open it".into());
+                        }
                     }
                     let fails = (s.rank() == failing).then_some(how);
-                    Ok(Box::new(RankSink { path: path.clone(), fails, is_first: role == SinkRole::First }))
+                    Ok(Box::new(RankSink {
+                        path: path.clone(),
+                        fails,
+                        is_first: role == SinkRole::First,
+                        rows: Arc::clone(rows),
+                    }))
                 });
-                (written.map_err(|e| e.to_string()), image.sum().get().is_ok())
+                (result.map_err(|e| e.to_string()), image.sum().get().is_ok())
             });
             let want =
                 if failing == 9 { Ok(()) } else { Err(format!("cannot write {}: the disk is full", path.display())) };
@@ -230,6 +249,12 @@ fn a_rank_that_cannot_write_is_an_error_of_all_and_leaves_nothing() {
                 "{failing}, {how}: {errors:?}"
             );
             assert_eq!(path.exists(), failing == 9);
+            let written = written.map(|rows| rows.load(Ordering::Relaxed));
+            if failing == 9 && how == "refused" {
+                assert_eq!(written, [HEIGHT, 0, 0], "rank 0 writes for all");
+            } else if failing == 9 {
+                assert!(written.iter().sum::<usize>() == HEIGHT && !written.contains(&0), "{written:?}");
+            }
         }
         std::fs::remove_file(&path).unwrap();
     }

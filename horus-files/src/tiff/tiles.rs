@@ -356,8 +356,8 @@ impl TiffTiles {
         Ok(at)
     }
 
-    /// Records the tiles or strips of a region that another process writes, without compression. It also joins those
-    /// that several regions have parts of.
+    /// Records the tiles or strips of a region that another process writes, without compression. The other process
+    /// also writes those of which this region has only a part.
     pub(super) fn leave(&self, region: Region) {
         for row in region.top / self.rows..region.bottom().div_ceil(self.rows) {
             for column in region.left / self.columns..region.right().div_ceil(self.columns) {

@@ -55,8 +55,9 @@ impl Session {
         let readers = self.agreed("choosing the ranks that read", || {
             let compared =
                 [Readers::Root, Readers::Strips { halo: false }, Readers::Strips { halo: true }, Readers::Everyone];
-            let seconds = |readers| self.seconds_with(readers, engine, state, (graph, inputs), wants);
-            compared.into_iter().min_by(|a, b| seconds(*a).total_cmp(&seconds(*b))).unwrap_or(Readers::Root)
+            let seconds = |readers| (readers, self.seconds_with(readers, engine, state, (graph, inputs), wants));
+            let least = compared.map(seconds).into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+            least.map_or(Readers::Root, |(readers, _)| readers)
         })?;
         if let Some(sink) = self.0.settings.explain.as_ref().filter(|_| readers != Readers::Root) {
             let what = if readers == Readers::Everyone { "all pixels" } else { "its rows" };
@@ -89,10 +90,10 @@ impl Session {
         if plan.shortfall.is_some() || !plan.fits {
             return f64::INFINITY;
         }
-        // An estimate: a file in the system's cache is copied once.
+        // From the system's cache, at once on all ranks.
         let read = |rank: usize| {
             let bytes = |input: &RegionInput| input.bytes_of(input.rows_of(self, rank));
-            engine.machine.of(rank).host_copy(inputs.iter().map(bytes).sum())
+            inputs.iter().map(bytes).sum::<usize>() as f64 / engine.machine.of(rank).files.read
         };
         plan.predicted + (0..self.ranks()).map(read).fold(0.0, f64::max)
     }

@@ -4,17 +4,20 @@ use std::env::temp_dir;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::device::DownloadStart;
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::StridedCopy;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Op, ValueId};
+use crate::plan::ResultDelivery;
 use crate::plan::state::Placement;
 use crate::record::{Extract, RecordId};
 use crate::region::Rect;
 use crate::session::compile::memory::bytes;
 use crate::session::compile::schedule::{Grain, ResultDestination, thickness};
-use crate::session::engine::evaluate::all_there;
+use crate::session::engine::distribute::RankRows;
+use crate::session::engine::evaluate::{EvaluationResults, all_there};
 use crate::session::engine::failure::EvaluationError;
 use crate::session::engine::stages::{Delivery, DeliveryTarget};
 use crate::session::images::on_demand::pieces;
@@ -23,8 +26,8 @@ use crate::session::{Handle, Session, SessionState};
 use crate::shape::Shape;
 use horus_files::TemporaryImage;
 
-/// Minimum bytes of a result that is delivered in slabs although it fits in memory. Files of this size are read on
-/// demand.
+/// Minimum bytes of a result that is delivered in slabs, or by each rank, although it fits in memory. Files of this
+/// size are read on demand.
 const LARGE: usize = 64 << 20;
 
 /// Storage of a result that is computed by regions.
@@ -76,6 +79,19 @@ impl Session {
         Ok(reads && bytes(&graph, graph.roots[0]) >= LARGE && thickness(state, &graph, levels).is_some())
     }
 
+    /// Returns `true` if each rank is to write its rows of a value that fits in memory: of a large one, or one that is
+    /// computed from images on demand, which are large or requested as such.
+    pub(crate) fn is_worth_distributing(&self, value: &Handle) -> Result<bool> {
+        if self.ranks() == 1 {
+            return Ok(false);
+        }
+        let id = value.look()?;
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        let (graph, _) = program_of(state, &[id]);
+        Ok(bytes(&graph, graph.roots[0]) >= LARGE || unread(state, &graph).next().is_some())
+    }
+
     /// Computes values part by part, and passes their pixels to the target: level by level and row by row, the
     /// channels of each pixel next to each other. Parts of the first value consist of whole chunks of its `grain`. The
     /// other values have as many levels, and their parts are the same fractions of their rows and columns. Reductions
@@ -109,6 +125,25 @@ impl Session {
             };
             let schedule = self.scheduled(state, engine, (&graph, &gone), sink, limits)?;
             self.run_schedule(state, engine, schedule, call, to)
+        })
+    }
+
+    /// Evaluates a value, and returns the rows that this rank takes, in whole chunks of `chunk` rows. Collective.
+    pub(crate) fn bring_rows(&self, value: &Handle, chunk: usize) -> Result<RankRows> {
+        let target = value.look()?;
+        let mut state = self.lock("evaluating")?;
+        self.guard(&mut state, |state| {
+            let wants = [ResultDelivery::Distributed];
+            let EvaluationResults { of_targets, mut delivered, strips } =
+                self.try_run(state, &[target], &wants, DownloadStart::AtOnce)?;
+            let internal = || self.not_on_host(DeviceError::Internal("a result is nowhere".into()));
+            let node = of_targets.first().ok_or_else(internal);
+            let own = node.and_then(|node| {
+                let strips = strips.get(node).ok_or_else(internal)?;
+                let whole = Rect::whole(strips.geometry.shape);
+                self.own_rows(strips, delivered.remove(node), (whole, whole), Some(chunk))
+            });
+            own.map_err(EvaluationError::DuringExecution)
         })
     }
 

@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::device::{DownloadStart, Geometry};
+use crate::device::Geometry;
 use crate::error::{DeviceError, Result};
 use crate::execute::Delivered;
 use crate::host::StridedCopy;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
-use crate::plan::ResultDelivery;
 use crate::plan::state::Placement;
 use crate::region::Rect;
-use crate::session::engine::evaluate::EvaluationResults;
-use crate::session::engine::failure::EvaluationError;
 use crate::session::engine::run::ProgramRun;
-use crate::session::{Handle, Session, SessionState};
+use crate::session::{Session, SessionState};
 use crate::shape::Window;
 
 /// Rows of a result that this rank has for the file, in the coordinates of the image.
@@ -28,7 +25,7 @@ pub(crate) struct RankRows {
 #[derive(Clone, Debug)]
 pub(crate) struct RankStrips {
     /// Of this rank, with its halo.
-    geometry: Geometry,
+    pub(crate) geometry: Geometry,
     /// Rows that each rank takes.
     strips: Vec<Window>,
 }
@@ -94,25 +91,6 @@ impl Session {
             _ => Window::new(0, 0),
         };
         Some(RankStrips { geometry: image.geometry, strips: (0..self.ranks()).map(strip).collect() })
-    }
-
-    /// Evaluates a value, and returns the rows that this rank takes, in whole chunks of `chunk` rows. Collective.
-    pub(crate) fn bring_rows(&self, value: &Handle, chunk: usize) -> Result<RankRows> {
-        let target = value.look()?;
-        let mut state = self.lock("evaluating")?;
-        self.guard(&mut state, |state| {
-            let wants = [ResultDelivery::Distributed];
-            let EvaluationResults { of_targets, mut delivered, strips } =
-                self.try_run(state, &[target], &wants, DownloadStart::AtOnce)?;
-            let internal = || self.not_on_host(DeviceError::Internal("a result is nowhere".into()));
-            let node = of_targets.first().ok_or_else(internal);
-            let own = node.and_then(|node| {
-                let strips = strips.get(node).ok_or_else(internal)?;
-                let whole = Rect::whole(strips.geometry.shape);
-                self.own_rows(strips, delivered.remove(node), (whole, whole), Some(chunk))
-            });
-            own.map_err(EvaluationError::DuringExecution)
-        })
     }
 
     /// The rows of a result that this rank takes: of the requested part of the computed rectangle, in whole chunks of

@@ -2,9 +2,8 @@
 //!
 //! While a region is computed, one thread reads the next ones and another delivers the results of the last ones. Each
 //! region's program is planned like any other. Regions of one shape share a plan, because their sources are images of
-//! their own and coordinates begin at a number that the program reads. On several ranks, rank 0 reads and writes, each
-//! region is divided in strips, and all ranks learn of a failure before the next region. The design is in
-//! `docs/design/regions.md`.
+//! their own and coordinates begin at a number that the program reads. On several ranks, each region is divided in
+//! strips, and all ranks learn of a failure before the next region. The design is in `docs/design/regions.md`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};

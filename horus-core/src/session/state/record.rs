@@ -148,7 +148,7 @@ impl Session {
         Handle::new(self, Ok(id), (shape, dtype))
     }
 
-    /// Creates an image whose pixels rank 0 reads on demand; other ranks have no source.
+    /// Creates an image whose pixels are read on demand.
     pub(crate) fn source_later(&self, later: OnDemandImage, site: Site) -> Handle {
         let (shape, dtype) = (later.shape.planar(), later.dtype);
         let id = self.0.numbers.record();
