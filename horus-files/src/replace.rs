@@ -50,23 +50,12 @@ impl UnfinishedFile {
         Ok(UnfinishedFile { path: path.to_owned(), new })
     }
 
-    /// A new file like that of [`UnfinishedFile::at`], with a temporary name if it can have one.
-    pub(super) fn with_name(path: &Path) -> Result<UnfinishedFile, String> {
-        match named(folder(path)) {
-            Ok(file) => {
-                // Nobody may read it who may not read the file that it replaces.
-                if let Ok(old) = fs::metadata(path) {
-                    inherit(file.as_file(), &old).map_err(cause)?;
-                }
-                Ok(UnfinishedFile { path: path.to_owned(), new: NewFile::Named(file) })
-            }
-            Err(_) => UnfinishedFile::at(path),
-        }
-    }
-
-    /// The file that another process has begun at `place`, and moves into place.
-    pub(super) fn of_other(place: &Path, path: &Path) -> Result<UnfinishedFile, String> {
+    /// The file with this number that another process has begun at `place`, and moves into place.
+    pub(super) fn of_other(place: &Path, number: &[u64], path: &Path) -> Result<UnfinishedFile, String> {
         let file = File::options().write(true).open(place).map_err(cause)?;
+        if file_number(&file) != number {
+            return Err("another file is at this place".into());
+        }
         Ok(UnfinishedFile { path: path.to_owned(), new: NewFile::OfOther(file) })
     }
 
@@ -82,9 +71,17 @@ impl UnfinishedFile {
         matches!(self.new, NewFile::OfOther(_))
     }
 
-    /// The temporary name.
-    pub(super) fn name(&self) -> Option<&Path> {
-        if let NewFile::Named(file) = &self.new { Some(file.path()) } else { None }
+    /// A path by which other processes of this host can open the file.
+    pub(super) fn place(&self) -> Option<PathBuf> {
+        match &self.new {
+            NewFile::Named(file) => Some(file.path().to_owned()),
+            #[cfg(target_os = "linux")]
+            NewFile::Nameless(file) => {
+                use std::os::fd::AsRawFd;
+                Some(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into())
+            }
+            _ => None,
+        }
     }
 
     /// Moves the file into place, or overwrites the existing one if its folder does not permit that.
@@ -113,6 +110,20 @@ impl UnfinishedFile {
             }
         };
         put().map_err(cause)
+    }
+}
+
+/// The number of a file, if the system has one.
+pub(super) fn file_number(file: &File) -> Vec<u64> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        file.metadata().map_or_else(|_| Vec::new(), |found| vec![found.dev(), found.ino()])
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        Vec::new()
     }
 }
 
@@ -356,7 +367,7 @@ mod tests {
         as_user(|| save(&open, "short")).unwrap();
         assert_eq!(fs::read(&open).unwrap(), b"short");
         let begun = as_user(|| {
-            let begun = FileTarget::new(&open)?.begin(SinkRole::Alone)?;
+            let begun = FileTarget::new(&open)?.begin(SinkRole::First)?;
             begun.file().write_all(b"in parts").map_err(cause)?;
             begun.move_into_place()
         });

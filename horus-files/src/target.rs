@@ -70,8 +70,8 @@ pub(super) fn reserve(file: &File, bytes: u64) -> Result<(), String> {
 ///
 /// A regular or new file is written as an unnamed file in its directory and linked into place when complete. A failure
 /// or a sudden end of the process leaves no partial file, and a program may overwrite the file that it read. (On file
-/// systems without unnamed files, and if several processes write it, the new file has a temporary name, `.horus-*`,
-/// which remains only if the process is killed.) The new file keeps the mode of the old one and, where the system permits, its owner and group. Other hard
+/// systems without unnamed files, the new file has a temporary name, `.horus-*`, which remains only if the process is
+/// killed.) The new file keeps the mode of the old one and, where the system permits, its owner and group. Other hard
 /// links to the old file keep the old contents. Symbolic links are followed. An existing file that could not be opened
 /// for writing is an error.
 ///
@@ -138,9 +138,10 @@ impl FileTarget {
     /// A message, if the file is not regular: other files only take bytes sequentially.
     pub(super) fn begin(self, role: SinkRole<'_>) -> Result<UnfinishedFile, String> {
         match (self.kind, role) {
-            (FileTargetKind::Regular, SinkRole::Alone) => UnfinishedFile::at(&self.path),
-            (FileTargetKind::Regular, SinkRole::First) => UnfinishedFile::with_name(&self.path),
-            (FileTargetKind::Regular, SinkRole::Other(place)) => UnfinishedFile::of_other(&place.path, &self.path),
+            (FileTargetKind::Regular, SinkRole::First) => UnfinishedFile::at(&self.path),
+            (FileTargetKind::Regular, SinkRole::Other(place)) => {
+                UnfinishedFile::of_other(&place.path, place.number(), &self.path)
+            }
             _ => Err("it is no regular file, and only those are written region by region".into()),
         }
     }

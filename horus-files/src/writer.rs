@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::count::FileTraffic;
-use super::replace::UnfinishedFile;
+use super::replace::{UnfinishedFile, file_number};
 use super::target::{FileTarget, reserve};
 use super::{
     Compression, Count, FileSpec, Format, PositionedOutput, SampleConversion, SaveOptions, WRITERS, cause_of,
@@ -20,7 +20,7 @@ use horus_host::workers::Workers;
 
 /// A picture file that is written region by region, from any number of threads: TIFF, npy, PGM and PPM.
 ///
-/// The file has no name before [`PictureWriter::finish`], unless several processes [write it](SinkRole). If the writer is dropped before, nothing remains, and an
+/// The file has no name before [`PictureWriter::finish`]. If the writer is dropped before, nothing remains, and an
 /// existing file at the path stays; see [`FileTarget`]. Uncompressed data is written in place, in any order. A writer
 /// belongs to no session.
 ///
@@ -137,16 +137,15 @@ impl PictureWriter {
             Ok(draft)
         };
         let draft = draft().map_err(|cause| Error::write(path, cause))?;
-        PictureWriter::begin(path, &draft, dtype, SinkRole::Alone)
+        PictureWriter::begin(path, &draft, dtype, SinkRole::First)
     }
 
     fn begin(path: &Path, draft: &FileSpec, dtype: DType, role: SinkRole<'_>) -> Result<PictureWriter> {
         let begin = || {
             let mut parts = draft.format.listed().in_regions(draft)?;
-            let role = if parts.is_shareable() { role } else { SinkRole::Alone };
             let begun = FileTarget::new(path)?.begin(role)?;
             if let SinkRole::Other(place) = role {
-                parts.join(&place.layout)?;
+                parts.join(place.of_format())?;
             } else {
                 reserve(begun.file(), parts.bytes())?;
                 parts.begin(begun.file(), path)?;
@@ -253,8 +252,6 @@ impl PictureWriter {
 /// The part of a process in writing an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SinkRole<'a> {
-    /// It writes everything.
-    Alone,
     /// It begins the output and finishes it; others may write parts, if it can be [opened](RegionSink::place) by them.
     First,
     /// It writes parts of what the first process has begun at this place.
@@ -273,6 +270,21 @@ pub struct SinkPlace {
     pub is_of_other_host: bool,
     /// Numbers that the sinks of other processes need, whose meaning the sink knows.
     pub layout: Vec<u64>,
+}
+
+impl SinkPlace {
+    /// Length of the number of a file.
+    const NUMBER: usize = if cfg!(unix) { 2 } else { 0 };
+
+    /// The number of a picture file: its path may be of another file for other processes.
+    pub(super) fn number(&self) -> &[u64] {
+        self.layout.get(..SinkPlace::NUMBER).unwrap_or_default()
+    }
+
+    /// What the format of a picture file needs.
+    fn of_format(&self) -> &[u64] {
+        self.layout.get(SinkPlace::NUMBER..).unwrap_or_default()
+    }
 }
 
 /// A sink to which `save_to` writes an image region by region.
@@ -362,9 +374,10 @@ impl RegionSink for SizeSink {
     }
 
     fn place(&self) -> Option<SinkPlace> {
-        let path = self.file.unfinished.name().filter(|_| self.file.parts.is_shareable())?;
-        let layout = self.file.parts.layout();
-        Some(SinkPlace { path: path.to_owned(), is_one_file: true, is_of_other_host: false, layout })
+        let path = self.file.unfinished.place().filter(|_| self.file.parts.is_shareable())?;
+        let number = file_number(self.file.unfinished.file());
+        let layout = [&number[..], &self.file.parts.layout()].concat();
+        Some(SinkPlace { path, is_one_file: true, is_of_other_host: false, layout })
     }
 
     fn leave(&mut self, _: Range<usize>, region: Region) -> std::result::Result<(), String> {

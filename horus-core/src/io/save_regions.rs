@@ -92,14 +92,14 @@ impl RegionFiles {
     /// one and all can write to it.
     fn begin(session: &Session, is_shared: bool, begin: BeginSinks<'_>) -> Result<Result<Option<RegionFiles>, String>> {
         let mut sinks = Vec::new();
-        let first = if is_shared && session.ranks() > 1 { SinkRole::First } else { SinkRole::Alone };
+        let is_shared = is_shared && session.ranks() > 1;
         let created = on_root(session, "creating a file for a picture", || {
-            sinks = begin(first)?;
+            sinks = begin(SinkRole::First)?;
             let grains = sinks.iter().map(|sink| Grain { chunk: sink.chunk(), levels: sink.levels() });
             let place = if let [one] = &sinks[..] { one.place() } else { None };
             let place =
                 place.and_then(|place| Some((place.path.to_str()?.to_owned(), place.is_one_file, place.layout)));
-            Ok((grains.collect::<Vec<Grain>>(), place.filter(|_| first == SinkRole::First)))
+            Ok((grains.collect::<Vec<Grain>>(), place.filter(|_| is_shared)))
         })?;
         let (grains, place) = match created {
             Ok((grains, _)) if grains.is_empty() => return Ok(Ok(None)),
