@@ -381,6 +381,23 @@ mod tests {
         );
     }
 
+    #[test]
+    fn another_opener_writes_the_same_file_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shared");
+        let begun = UnfinishedFile::at(&path).unwrap();
+        let (place, number) = (begun.place().expect("a place"), file_number(begun.file()));
+        let refused = UnfinishedFile::of_other(&place, &[number[0], number[1] + 1], &path).unwrap_err();
+        assert_eq!(refused, "another file is at this place");
+        let other = UnfinishedFile::of_other(&place, &number, &path).unwrap();
+        other.file().write_all(b"both").unwrap();
+        other.move_into_place().unwrap();
+        assert!(!path.exists(), "the first process moves it");
+        begun.move_into_place().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"both");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
     /// In a folder such as `/tmp`, only the owner of a file may replace it.
     #[test]
     fn files_of_others_are_overwritten_where_they_cannot_be_replaced() {

@@ -44,7 +44,8 @@ impl<T: Element> Image<T> {
     /// Rank 0 writes an unnamed file in the target's directory and then links it into place. A
     /// failure or a kill leaves no partial file, and the source file of a picture can be
     /// overwritten. For large npy, PNM and uncompressed TIFF files, each rank of one host writes its
-    /// rows if every rank can open the file. Symbolic links are followed. Devices and pipes are written to directly; see
+    /// rows if every rank can open the file. Symbolic links are followed. Devices and pipes are
+    /// written to directly; see
     /// [`FileTarget`]. All ranks return the same.
     ///
     /// If an image computed from pictures that are read on demand

@@ -115,7 +115,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         /// Seconds for each unit of this product, at least, that exchanges take where more choices are improved. A
         /// guess: trying all choices once takes about as long.
         const WORTH: f64 = 100e-9;
-        /// Maximum number of times that all choices are tried; few programs need more than three.
+        /// Maximum number of times that all choices are tried: a guess.
         const PASSES: usize = 16;
         let mut computes = self.backwards();
         let mut best = self.demand(&computes);

@@ -56,8 +56,8 @@ fn measure_hosts(comm: &dyn Communicator, sizes: &[usize], runs: usize, links: &
     Ok(())
 }
 
-/// Measures the links between hosts, and within one, if some rank only assumes them and none is told a profile: in some
-/// milliseconds, and ten latencies of a slow network. A network that is slower than assumed would be used too often. Collective.
+/// Measures the links between hosts, and within one, if some rank only assumes them and none is told a profile. A network
+/// that is slower than assumed would be used too often. Collective.
 pub(crate) fn measure_assumed(comm: &dyn Communicator, mine: &mut MachineProfile) -> Result<(), CommError> {
     if comm.size() == 1 {
         return Ok(());
