@@ -24,7 +24,7 @@ fn heat(session: &Session, mask: &Mask, steps: usize) -> Result<Vec<f64>> {
 
 /// The ocean between continents, after so many steps.
 fn ocean(session: &Session, mask: &Mask, steps: usize) -> Result<Vec<f64>> {
-    let [temperature, _] = ocean::ExampleOcean::new(session, mask.height(), mask.width())?.after(steps)?;
+    let [temperature, _] = ocean::ExampleOcean::new(session, mask.height(), mask.width())?.after(steps, None)?;
     temperature.to_vec()
 }
 

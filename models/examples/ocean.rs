@@ -2,11 +2,14 @@
 //! horus-models --example ocean`. Density follows from temperature and salinity, currents from density
 //! and wind, mixing from all of them; temperature and salinity are carried along and mixed.
 
+use clap::Parser;
 use horus::prelude::*;
+use horus_core::image::Checkpoints;
 use horus_core::session::Session as CoreSession;
 use horus_models::kpp::{Kpp, Ocean, Parameters, Surface};
 use horus_models::ocean::{Basin, Equation, OceanField, SeaWater};
 use horus_models::tracers::{Cells, Transport};
+use horus_models::{CheckpointOptions, iterate};
 
 /// Middles of layers, and their thickness, in m.
 const DEPTHS: [f64; 7] = [5.0, 20.0, 50.0, 110.0, 230.0, 470.0, 950.0];
@@ -17,10 +20,24 @@ const DEGREES: f64 = 2.0;
 const FRICTION: f64 = 2e-5;
 const ROTATION: f64 = 7.292e-5;
 
+/// Computes the motion of an ocean between continents, and writes the temperature at its surface to
+/// ocean.png
+#[derive(Parser)]
+#[command(name = "ocean")]
+pub(crate) struct OceanArgs {
+    /// Steps of two hours
+    #[arg(long, value_name = "T", default_value_t = 720)]
+    pub(crate) steps: usize,
+
+    #[command(flatten)]
+    pub(crate) checkpoints: CheckpointOptions,
+}
+
 fn main() -> Result<()> {
+    let args = OceanArgs::parse();
     let session = Session::new()?;
     let planet = ExampleOcean::new(&session, 64, 128)?;
-    let [temperature, _] = planet.after(720)?;
+    let [temperature, _] = planet.after(args.steps, args.checkpoints.of("ocean").as_ref())?;
     planet.picture(&temperature.slice(0)).save("ocean.png").map(drop)
 }
 
@@ -73,13 +90,14 @@ impl ExampleOcean {
     }
 
     /// Temperature and salinity after so many steps from rest.
-    pub(crate) fn after(&self, steps: usize) -> Result<[OceanField; 2]> {
+    pub(crate) fn after(&self, steps: usize, checkpoints: Option<&Checkpoints>) -> Result<[OceanField; 2]> {
         let session = self.floor.session();
         let depth = Image::from_slice(session, (7, 1, 1), &DEPTHS);
         let warm = (depth / -300.0).exp() * self.cosine.square() * 26.0 + 2.0;
         let water = self.level.lt(&self.floor);
         let begin = [water.select(warm, 0.0), water.select(35.0, &self.floor * 0.0)];
-        let done = session.iterate((begin.clone(), begin), steps, |(before, now)| self.step(before, now))?;
+        let done =
+            iterate(session, (begin.clone(), begin), steps, |(before, now)| self.step(before, now), checkpoints)?;
         Ok(done.state.1)
     }
 

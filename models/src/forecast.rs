@@ -5,7 +5,9 @@
 //! a frame in which the weather is relaxed towards a larger model's. References: `docs/design/models.md`.
 
 use horus::prelude::*;
+use horus_core::image::Checkpoints;
 
+use crate::loops::iterate;
 use crate::weather::{Dynamics, Weather};
 
 /// The weight of the filter in time.
@@ -76,11 +78,11 @@ impl<T: Float> Leapfrog<T> {
         })
     }
 
-    /// The weather after so many steps, the first of which is an Euler step.
+    /// The weather after so many steps, the first of which is an Euler step. Checkpoints count the others.
     ///
     /// # Errors
-    /// See `Session::iterate`.
-    pub fn after(&self, begin: &Weather<T>, steps: usize) -> Result<Weather<T>> {
+    /// See `Session::iterate_checkpointed`.
+    pub fn after(&self, begin: &Weather<T>, steps: usize, checkpoints: Option<&Checkpoints>) -> Result<Weather<T>> {
         if steps == 0 {
             return Ok(begin.clone());
         }
@@ -94,15 +96,16 @@ impl<T: Float> Leapfrog<T> {
             humidity,
         };
         let first = self.leap(begin, begin, self.seconds);
-        let session = begin.temperature.session();
-        let done = session.iterate((list(begin.clone()), list(first)), steps - 1, |(before, now)| {
+        let state = (list(begin.clone()), list(first));
+        let step = |(before, now): &([Image<T>; 5], [Image<T>; 5])| {
             let (before, now) = (weather(before.clone()), weather(now.clone()));
             let after = self.leap(&before, &now, 2.0 * self.seconds);
             let filtered = fields([&before, &now, &after], |[before, now, after], _| {
                 now + (before + after - now * T::from_f64(2.0)) * T::from_f64(FILTER)
             });
             (list(filtered), list(after))
-        })?;
+        };
+        let done = iterate(begin.temperature.session(), state, steps - 1, step, checkpoints)?;
         Ok(weather(done.state.1))
     }
 }

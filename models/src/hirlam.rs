@@ -10,6 +10,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use horus::prelude::*;
 
 use crate::forecast::Leapfrog;
+use crate::loops::CheckpointOptions;
 use crate::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
 use horus_apps::batch::{self, RunEnd};
 use horus_apps::execution::Execution;
@@ -19,7 +20,7 @@ use horus_apps::execution::Execution;
 /// steps with them: on levels of hybrid coordinates and the staggered grid C, for synthetic weather
 /// (waves as long as the area over hills)
 #[derive(Parser, Clone, Debug)]
-#[command(name = "hirlam", version)]
+#[command(name = "hirlam", version, mut_arg("checkpoint", |arg| arg.requires("steps")))]
 struct HirlamArgs {
     /// Levels, from the top of the atmosphere to the ground
     #[arg(long, value_name = "N", default_value = "64")]
@@ -53,6 +54,9 @@ struct HirlamArgs {
     /// The coefficient of horizontal diffusion of fourth order, in m^4/s
     #[arg(long, value_name = "K", default_value_t = 1e11, value_parser = diffusion, requires = "steps")]
     diffusion: f64,
+
+    #[command(flatten)]
+    checkpoints: CheckpointOptions,
 
     /// Print the median times of N runs, from weather on the device, and from page-locked arrays to
     /// page-locked arrays
@@ -99,7 +103,10 @@ fn compute<T: Float>(args: &HirlamArgs, session: &Session) -> Result<()> {
     let Some(folder) = &args.out_dir else { return Ok(()) };
     if let Some(steps) = args.steps {
         let forecast = Leapfrog::new(&dynamics, &weather, args.seconds, args.diffusion);
-        let Weather { surface_pressure, temperature, u, v, humidity, .. } = forecast.after(&weather, steps)?;
+        let program = format!("hirlam --seconds {} --diffusion {}", args.seconds, args.diffusion);
+        let checkpoints = args.checkpoints.of(program);
+        let after = forecast.after(&weather, steps, checkpoints.as_ref())?;
+        let Weather { surface_pressure, temperature, u, v, humidity, .. } = after;
         return save(folder, &Tendencies { surface_pressure, temperature, u, v, humidity });
     }
     let tendencies = dynamics.tendencies(&weather);
@@ -199,5 +206,6 @@ mod tests {
         assert!(parse(&["--runs", "3", "--rows", "0"]).is_err());
         assert_eq!(parse(&["--out-dir", "o", "--steps", "4", "--diffusion", "0"]).unwrap().steps, Some(4));
         assert!(parse(&["--out-dir", "o", "--steps", "4", "--seconds", "-1"]).is_err());
+        assert!(parse(&["--out-dir", "o", "--checkpoint", "c"]).unwrap_err().to_string().contains("--steps"));
     }
 }

@@ -10,15 +10,13 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use horus::prelude::*;
 use horus_core::comm::Communicator;
 use horus_core::device::Device;
-use horus_core::image::Checkpoints;
 use horus_core::io::{FileTarget, Format, on_root};
 
-use crate::loops::{describe_ending, in_parts, parse_tolerance};
+use crate::loops::{CheckpointOptions, describe_ending, in_parts, parse_tolerance};
 use crate::poisson::{Poisson, Rhs};
 use horus_apps::batch::{self, RunEnd};
 use horus_apps::execution::Execution;
 use horus_apps::report::{Breakdown, Printer, Summary};
-use horus_zarr::ZarrCheckpoints;
 
 /// Points times iterations from which waiting for a GPU is worth it, if no device is requested.
 const MANY: f64 = 1e9;
@@ -58,7 +56,7 @@ struct JacobiArgs {
     /// Go on without waiting for neighbouring ranks, with rows that they sent K messages before (chaotic
     /// relaxation; 0 waits): other bits for each number of ranks, but the same in each run. With a
     /// tolerance all ranks meet at each step that is measured
-    #[arg(long, value_name = "K", conflicts_with = "depth")]
+    #[arg(long, value_name = "K", conflicts_with_all = ["depth", "checkpoint"])]
     relaxed: Option<usize>,
 
     /// Steps between messages of relaxed ranks
@@ -69,17 +67,8 @@ struct JacobiArgs {
     #[arg(long, value_name = "P", default_value = "1", requires = "relaxed")]
     parts: NonZeroUsize,
 
-    /// Write the state to this Zarr store now and then, while the steps go on
-    #[arg(long, value_name = "STORE", conflicts_with = "relaxed")]
-    checkpoint: Option<PathBuf>,
-
-    /// Steps between checkpoints
-    #[arg(long, value_name = "N", default_value = "1000", requires = "checkpoint")]
-    checkpoint_every: NonZeroUsize,
-
-    /// Continue from the last checkpoint, if there is one: the result has the same bits, on any ranks and devices
-    #[arg(long, requires = "checkpoint")]
-    resume: bool,
+    #[command(flatten)]
+    checkpoints: CheckpointOptions,
 
     /// The file to write: npy for the exact values, or a picture, scaled to their range
     #[arg(long, value_name = "FILE")]
@@ -141,11 +130,9 @@ fn solve<T: Float>(args: &JacobiArgs, session: Session, printer: &Printer, start
         let map = in_parts(args.size.get(), session.ranks(), args.parts.get())?;
         session.place(map.exchanging_every(args.inner.get())?.relaxed(age))?;
     }
-    let checkpoints = args.checkpoint.as_ref().map(|store| {
-        let levels = args.depth.map_or(String::new(), |depth| format!(" --depth {depth}"));
-        let program = format!("jacobi --size {}{levels} --rhs {:?} {}", args.size, args.rhs, T::DTYPE);
-        Checkpoints::new(ZarrCheckpoints::at(store).of(program), args.checkpoint_every.get()).resume(args.resume)
-    });
+    let levels = args.depth.map_or(String::new(), |depth| format!(" --depth {depth}"));
+    let checkpoints =
+        args.checkpoints.of(format!("jacobi --size {}{levels} --rhs {:?} {}", args.size, args.rhs, T::DTYPE));
     let done = problem.relaxed(args.steps, args.tolerance, checkpoints.as_ref())?;
     let relaxed = started.elapsed();
     let scale = done.state.save_with(out, &SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() })?;
@@ -159,7 +146,7 @@ fn solve<T: Float>(args: &JacobiArgs, session: Session, printer: &Printer, start
     };
     if !args.quiet && session.rank() == 0 {
         let ms = (relaxed - start).as_secs_f64() * 1e3;
-        let speed = if args.verbose > 0 && done.steps > 0 && !args.resume {
+        let speed = if args.verbose > 0 && done.steps > 0 && !args.checkpoints.resume {
             format!(", {ms:.1} ms, {:.4} ms for each", ms / done.steps as f64)
         } else {
             String::new()

@@ -15,4 +15,4 @@ pub mod tracers;
 mod unesco;
 pub mod weather;
 
-pub use loops::in_parts;
+pub use loops::{CheckpointOptions, in_parts, iterate};

@@ -1,6 +1,56 @@
-//! Programs with a loop: its end, and options of their command lines.
+//! Programs with a loop: its end, its checkpoints, and options of their command lines.
 
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
 use horus::prelude::*;
+use horus_core::image::{Checkpoints, LoopState};
+use horus_core::session::Session as CoreSession;
+use horus_zarr::ZarrCheckpoints;
+
+/// The checkpoints of a program's loop.
+#[derive(Args, Clone, Debug)]
+pub struct CheckpointOptions {
+    /// Write the state to this Zarr store now and then, while the steps go on
+    #[arg(long, value_name = "STORE")]
+    checkpoint: Option<PathBuf>,
+
+    /// Steps between checkpoints
+    #[arg(long, value_name = "N", default_value = "1000", requires = "checkpoint")]
+    checkpoint_every: NonZeroUsize,
+
+    /// Continue from the last checkpoint, if there is one: the result has the same bits, on any ranks and devices
+    #[arg(long, requires = "checkpoint")]
+    pub(crate) resume: bool,
+}
+
+impl CheckpointOptions {
+    /// The requested checkpoints of a program; its description names everything that its bits depend on,
+    /// except the shapes and types of the state.
+    pub fn of(&self, program: impl Into<String>) -> Option<Checkpoints> {
+        let store = ZarrCheckpoints::at(self.checkpoint.as_ref()?).of(program);
+        Some(Checkpoints::new(store, self.checkpoint_every.get()).resume(self.resume))
+    }
+}
+
+/// Iterates, with checkpoints if there are any.
+///
+/// # Errors
+/// See `Session::iterate_checkpointed`.
+#[track_caller]
+pub fn iterate<S: LoopState>(
+    session: &CoreSession,
+    state: S,
+    until: impl Into<Until>,
+    step: impl Fn(&S) -> S,
+    checkpoints: Option<&Checkpoints>,
+) -> Result<Iterated<S>> {
+    match checkpoints {
+        None => session.iterate(state, until, step),
+        Some(checkpoints) => session.iterate_checkpointed(state, until, step, checkpoints, None),
+    }
+}
 
 /// The end of a loop. With a tolerance, every tenth iteration is measured, and the loop ends when one changes less.
 pub(crate) fn until(steps: usize, tolerance: Option<f64>) -> Until {

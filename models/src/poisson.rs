@@ -7,7 +7,7 @@ use horus::prelude::*;
 use horus_core::image::Checkpoints;
 use horus_core::session::Session as CoreSession;
 
-use crate::loops::until;
+use crate::loops::{iterate, until};
 
 /// Representation of the right-hand side while the loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -115,11 +115,7 @@ impl<T: Float> Poisson<T> {
         tolerance: Option<f64>,
         checkpoints: Option<&Checkpoints>,
     ) -> Result<Iterated<Image<T>>> {
-        let (until, step) = (until(steps, tolerance), |u: &Image<T>| self.step(u));
-        match checkpoints {
-            None => self.session.iterate(self.begin(), until, step),
-            Some(checkpoints) => self.session.iterate_checkpointed(self.begin(), until, step, checkpoints, None),
-        }
+        iterate(&self.session, self.begin(), until(steps, tolerance), |u| self.step(u), checkpoints)
     }
 }
 

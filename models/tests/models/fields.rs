@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use clap::Parser;
 use horus::prelude::{AnyImage, BlockMap, Image, Mode};
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
@@ -20,7 +21,7 @@ use horus_testing::simulated::SimulatedDevice;
 #[allow(dead_code)]
 #[path = "../../examples/ocean.rs"]
 mod ocean_between_continents;
-use ocean_between_continents::ExampleOcean;
+use ocean_between_continents::{ExampleOcean, OceanArgs};
 
 const D: usize = 5;
 const H: usize = 7;
@@ -356,7 +357,7 @@ fn kpp_and_steps_give_the_same_bits_in_all_modes_and_on_all_numbers_of_ranks() {
 fn an_ocean_between_continents_moves_alike_on_all_numbers_of_ranks() {
     let moved = |session: &Session| {
         let planet = ExampleOcean::new(session, 11, 19).unwrap();
-        let [t, s] = planet.after(3).unwrap();
+        let [t, s] = planet.after(3, None).unwrap();
         let picture = planet.picture(&t.slice(0)).to_vec().unwrap();
         ([t, s].map(|field| field.to_vec().unwrap()), picture)
     };
@@ -390,6 +391,25 @@ fn an_ocean_between_continents_moves_alike_on_all_numbers_of_ranks() {
         let mut all = each.into_iter().flatten();
         assert!(all.all(|(one, shown)| bits(one) == want && shown == picture), "{ranks} ranks");
     }
+}
+
+#[test]
+fn a_stopped_ocean_continues_to_the_same_bits() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("ocean.zarr");
+    let after = |words: &[&str]| {
+        let args = OceanArgs::try_parse_from([&["ocean", "--steps"], words].concat()).unwrap();
+        let planet = ExampleOcean::new(&alone(Mode::Fused), 11, 19).unwrap();
+        let fields = planet.after(args.steps, args.checkpoints.of("ocean").as_ref());
+        fields
+            .map(|fields| fields.map(|field| field.to_vec().unwrap().into_iter().map(f64::to_bits).collect::<Vec<_>>()))
+    };
+    let checkpoints = ["--checkpoint", store.to_str().unwrap(), "--checkpoint-every", "2"];
+    let whole = after(&["4"]).unwrap();
+    assert!(after(&[&["3"], &checkpoints[..]].concat()).unwrap() != whole);
+    let resumed = |steps| after(&[&[steps, "--resume"], &checkpoints[..]].concat());
+    assert!(resumed("1").unwrap_err().to_string().contains("its checkpoint is after 2 steps"));
+    assert!(resumed("4").unwrap() == whole);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use horus_models::poisson::{Poisson, Rhs};
 fn run(program: &str, args: &[&str]) -> Output {
     let path = match program {
         "jacobi" => env!("CARGO_BIN_EXE_jacobi"),
+        "hirlam" => env!("CARGO_BIN_EXE_hirlam"),
         _ => env!("CARGO_BIN_EXE_perona_malik"),
     };
     Command::new(path).args(args).env_remove("HORUS_MODE").env("HORUS_DEVICE", "cpu").output().unwrap()
@@ -164,6 +165,37 @@ fn no_step_leaves_what_there_is() {
         .map(|v| f64::from(*v))
         .collect();
     assert_eq!(pixels(&file), picture);
+}
+
+#[test]
+fn a_stopped_loop_continues_to_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().to_str().unwrap();
+    let at = |name: &str| format!("{folder}/{name}");
+    let programs: [(_, &[&str], _); 2] = [
+        ("jacobi", &["--size", "9", "--out", &at("u.npy")], ["--rhs", "image"]),
+        ("hirlam", &["--levels", "3", "--rows", "9", "--columns", "10", "--out-dir", folder], ["--seconds", "4"]),
+    ];
+    for (program, args, other) in programs {
+        let store = at(&format!("{program}.zarr"));
+        let after = |steps, more: &[&str]| {
+            runs(program, &[args, &["--steps", steps], more].concat());
+            fs::read(at("u.npy")).unwrap()
+        };
+        let checkpoints = ["--checkpoint", &store, "--checkpoint-every", "2"];
+        let resume = [&checkpoints[..], &["--resume"]].concat();
+        let whole = after("9", &[]);
+        assert!(after("6", &checkpoints) != whole, "{program}");
+        for (steps, more, cause) in [
+            ("9", &checkpoints[..], "resume from it"),
+            ("2", &resume, "its checkpoint is after"),
+            ("9", &[&resume[..], &other].concat(), "another program"),
+        ] {
+            let said = text(&run(program, &[args, &["--steps", steps], more].concat()).stderr);
+            assert!(said.starts_with("error: ") && said.contains(cause), "{program}: {said}");
+        }
+        assert!(after("9", &resume) == whole, "{program}: other bytes");
+    }
 }
 
 #[test]
