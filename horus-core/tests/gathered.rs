@@ -72,7 +72,7 @@ fn planned(
     let direct = weights.len() > 1;
     let setting = Setting { direct, transfer, machine, capacity, ..Setting::of(partition, false) };
     let kernels = optimize(p.graph.clone(), true, &setting.machine, &mut |_, _| ()).unwrap();
-    let placement = if from_root && direct { Placement::Root } else { Placement::Replicated };
+    let placement = if from_root && direct { Placement::ROOT } else { Placement::Replicated };
     let state = ImageState { residency: Residency::Host, placement };
     let wants = vec![ResultDelivery::Root; kernels.roots.len()];
     let plan = plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap();

@@ -56,6 +56,7 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                 let window = match rows {
                     ComputedRows::All => Window::whole(height(n)),
                     ComputedRows::Strip(extend) => with_room(strip(n), room.max(extend), height(n)),
+                    ComputedRows::On(_) => rows.window(partition, rank, height(n)),
                 };
                 windows[n.0] = Some(window);
                 // The launch before computes it.

@@ -14,8 +14,8 @@ use crate::shape::Window;
 impl PlanExecution<'_> {
     /// Movement of image `n` in a step.
     pub(super) fn movement(&self, action: Action, n: NodeId) -> Result<Movement> {
-        let on_root = self.images.get(n)?.state.placement == Placement::Root;
-        movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, BLOCK).ok_or_else(|| missing(n))
+        let owner = self.images.get(n)?.state.placement.owner();
+        movement(&self.plan.graph, &self.plan.setting.partition, action, owner, BLOCK).ok_or_else(|| missing(n))
     }
 
     /// Stores pixels on the host or the device, where the image is read next. On a device that computes on host memory

@@ -26,6 +26,7 @@ impl PlanExecution<'_> {
         let window = match which {
             ComputedRows::All => Window::whole(height),
             ComputedRows::Strip(extend) => with_room(self.strip(self.rank(), height), room.max(extend), height),
+            ComputedRows::On(_) => which.window(&plan.setting.partition, self.rank(), height),
         };
         let geometry = |n: NodeId| Geometry { dtype: plan.graph.node(n).dtype, shape: node.shape, window };
         self.await_footprints(n)?;

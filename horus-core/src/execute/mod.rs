@@ -248,7 +248,7 @@ impl PlanExecution<'_> {
             }
             Action::Collect(n) => {
                 let whole = self.collected(action, n)?;
-                self.set_placement(n, Placement::Root);
+                self.set_placement(n, Placement::ROOT);
                 self.place(n, Window::whole(self.geometry(n)?.shape.height), whole)
             }
             Action::Deliver(n) => {

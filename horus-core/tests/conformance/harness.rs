@@ -297,7 +297,7 @@ pub(crate) fn planned_for(program: &ConformanceProgram, place: RunConfiguration,
     let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &setting.machine, &mut |_, _| ()).unwrap();
     let state = ImageState {
         residency: if separate { Residency::Host } else { Residency::Both },
-        placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },
+        placement: if from_root && ranks > 1 { Placement::ROOT } else { Placement::Replicated },
     };
     // Only awaited results are downloaded in bands.
     let lanes = setting.has_shared_host();
@@ -366,7 +366,7 @@ fn outcome(
     let images = plan.graph.nodes.iter().zip(&plan.initial).map(|(n, state)| {
         let (Kernel::Source(v), Some(state)) = (&n.op, *state) else { return None };
         let given = &program.sources[v.0 as usize];
-        let here = state.placement != Placement::Root || comm.rank() == 0;
+        let here = state.placement != Placement::ROOT || comm.rank() == 0;
         let window = if here { Window::whole(n.shape.height) } else { Window::new(0, 0) };
         let host = given_to(device, if here { given.bytes() } else { &[] });
         let geometry = Geometry { shape: n.shape, dtype: n.dtype, window };

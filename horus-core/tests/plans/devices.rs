@@ -121,7 +121,7 @@ fn of_an_image_that_every_rank_gave_each_device_gets_its_strip_and_nothing_is_se
         assert!(steps(&make_given(filter_loop(2), ranks, None))[0].starts_with("upload %0"), "{ranks} ranks");
     }
     let mut wrong = make_given(filter_loop(2), 4, None);
-    wrong.initial[0] = wrong.initial[0].map(|s| ImageState { placement: Placement::Root, ..s });
+    wrong.initial[0] = wrong.initial[0].map(|s| ImageState { placement: Placement::ROOT, ..s });
     assert!(verify(&wrong).unwrap_err().to_string().contains("not whole on every host"));
 }
 

@@ -45,7 +45,7 @@ fn wanted(graph: Graph<Op>, want: ResultDelivery, ranks: usize, unified: bool) -
     let mut wants = vec![ResultDelivery::Keep; kernels.roots.len()];
     wants[0] = want;
     let residency = if unified { Residency::Both } else { Residency::Host };
-    let placement = if ranks == 1 { Placement::Replicated } else { Placement::Root };
+    let placement = if ranks == 1 { Placement::Replicated } else { Placement::ROOT };
     plan(kernels, &wants, &setting, |_| ImageState { residency, placement }, |_| true, &mut |_, _| ()).unwrap()
 }
 

@@ -148,7 +148,7 @@ pub(crate) fn make_given(graph: Graph<Op>, ranks: usize, capacity: Option<usize>
 }
 
 pub(crate) fn make_for(graph: Graph<Op>, setting: Setting) -> Plan {
-    let placement = if setting.partition.ranks() == 1 { Placement::Replicated } else { Placement::Root };
+    let placement = if setting.partition.ranks() == 1 { Placement::Replicated } else { Placement::ROOT };
     make_of(graph, setting, placement)
 }
 

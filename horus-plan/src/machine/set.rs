@@ -83,6 +83,11 @@ impl Machine {
         self.profiles.iter().all(MachineProfile::is_unified)
     }
 
+    /// Returns `true` if only some ranks have devices that compute on the memory of their hosts.
+    pub fn is_mixed(&self) -> bool {
+        !self.is_unified() && self.profiles.iter().any(MachineProfile::is_unified)
+    }
+
     /// The slowest link for messages: from device to device (`direct`) or through the host, or the network between
     /// several hosts.
     pub fn link(&self, direct: bool) -> Link {

@@ -16,6 +16,7 @@ pub mod interleaved;
 pub mod interleaved_samples;
 pub mod lower;
 pub mod multiple_results;
+pub mod parts;
 pub mod prologue;
 pub mod reductions;
 pub mod separable;

@@ -31,7 +31,8 @@ fn facts(draft: &PlanDraft<'_>) -> Result<(), String> {
         return Err("the images of the plan are not those of the program".into());
     }
     let several = draft.ranks() > 1 && !draft.naive();
-    for (id, node) in draft.graph.iter().filter(|_| several && !draft.demand.asked.is_empty()) {
+    let in_strips = |id: NodeId| several && !draft.demand.asked.is_empty() && draft.owners[id.0].is_none();
+    for (id, node) in draft.graph.iter().filter(|(id, _)| in_strips(*id)) {
         for (i, input) in node.inputs.iter().enumerate() {
             let Some(own) = halo_of_access(node.op.access(i)) else { continue };
             let (asked, read) = (draft.demand.asked[input.0], around(own, draft.demand.computed[id.0]));

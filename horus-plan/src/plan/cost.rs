@@ -6,7 +6,7 @@ use super::draft::PlanDraft;
 use super::launches::LaunchedNodes;
 use super::movement::{BLOCK, Link, Traffic, movement, work_of};
 use super::state::{Halo, Placement};
-use super::step::{Action, ComputedRows, Temp};
+use super::step::{Action, Temp};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Access;
 use crate::machine::{HostSide, MachineProfile};
@@ -15,7 +15,7 @@ use horus_base::shape::Window;
 /// A transfer of an image to launches that read it across strips.
 pub(super) struct TransferChoice {
     pub(super) replicate: bool,
-    /// Rank 0 first scatters the image, so that all ranks can send.
+    /// The only rank that has the image first scatters it, so that all ranks can send.
     pub(super) scatter: bool,
     /// Predicted seconds.
     pub(super) seconds: f64,
@@ -29,8 +29,8 @@ fn microseconds(seconds: f64) -> String {
 /// Cached predictions of the seconds of footprints.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
-    /// By footprint; `true` if only rank 0 has the image.
-    fetches: HashMap<(Temp, bool), f64>,
+    /// By footprint, and the only rank that has the image, if there is one.
+    fetches: HashMap<(Temp, Option<usize>), f64>,
 }
 
 impl Costs {
@@ -41,21 +41,20 @@ impl Costs {
         draft: &PlanDraft<'_>,
         source: NodeId,
         elsewhere: &[Temp],
-        on_root: bool,
+        owner: Option<usize>,
         in_strips: bool,
     ) -> TransferChoice {
         let machine = &draft.setting.machine;
         let room = Halo::NONE;
         let direct = draft.setting.direct;
-        let time = |p: &PlanDraft<'_>, action, on_root| p.traffic(action, on_root).time;
+        let time = |p: &PlanDraft<'_>, action, owner| p.traffic(action, owner).time;
         // Between devices, rows arrive in their final place.
         let copy = |bytes: usize| if direct { 0.0 } else { machine.slowest(|m| m.host_copy(bytes)) };
         let whole = copy(draft.graph.node(source).shape.len() * draft.graph.node(source).dtype.size());
         let scatter =
-            if on_root { time(draft, Action::Scatter { node: source, halo: room, room, direct }, true) } else { 0.0 };
-        let replicate =
-            |p: &PlanDraft<'_>, on_root| time(p, Action::Replicate { node: source, direct }, on_root) + whole;
-        let mut fetch = |on_root| elsewhere.iter().map(|t| self.of_fetching(draft, source, *t, on_root)).sum::<f64>();
+            owner.map_or(0.0, |_| time(draft, Action::Scatter { node: source, halo: room, room, direct }, owner));
+        let replicate = |p: &PlanDraft<'_>, owner| time(p, Action::Replicate { node: source, direct }, owner) + whole;
+        let mut fetch = |owner| elsewhere.iter().map(|t| self.of_fetching(draft, source, *t, owner)).sum::<f64>();
         // An image that is whole everywhere needs no halos.
         let asked = draft.demand.asked[source.0];
         let halos = match draft.state(source).placement {
@@ -64,17 +63,18 @@ impl Costs {
             Placement::Strips(_) => draft.exchanging(source, asked),
             _ => draft.exchanging(source, asked).min(draft.scattering(source, asked)),
         };
-        let fetches = (fetch(false) + scatter + halos, (on_root && !in_strips).then(|| fetch(true)));
-        let whole = (replicate(draft, false) + scatter, on_root.then(|| replicate(draft, true)));
+        let fetches = (fetch(None) + scatter + halos, owner.filter(|_| !in_strips).map(|_| fetch(owner)));
+        let whole = (replicate(draft, None) + scatter, owner.map(|_| replicate(draft, owner)));
         let best = |(spread, direct): (f64, Option<f64>)| match direct {
             Some(direct) if direct <= spread => (direct, false),
-            _ => (spread, on_root),
+            _ => (spread, owner.is_some()),
         };
         let ((fetching, scatter_to_fetch), (replicating, scatter_to_replicate)) = (best(fetches), best(whole));
-        let replicate = replicating < fetching;
+        // A footprint for one rank alone would let the next wait for its launches.
+        let replicate = replicating < fetching || elsewhere.iter().any(|t| draft.reads_whole(t.consumer));
         let count = elsewhere.len();
         let launches = if count == 1 { "1 launch reads".to_owned() } else { format!("{count} launches read") };
-        let seconds = replicating.min(fetching);
+        let seconds = if replicate { replicating } else { fetching };
         let (fetching, replicating) = (microseconds(fetching), microseconds(replicating));
         TransferChoice {
             replicate,
@@ -85,19 +85,16 @@ impl Costs {
     }
 
     /// Predicted seconds to fetch the rows that one launch reads of one input, and to copy them into place.
-    fn of_fetching(&mut self, draft: &PlanDraft<'_>, node: NodeId, temp: Temp, on_root: bool) -> f64 {
-        if let Some(cost) = self.fetches.get(&(temp, on_root)) {
+    fn of_fetching(&mut self, draft: &PlanDraft<'_>, node: NodeId, temp: Temp, owner: Option<usize>) -> f64 {
+        if let Some(cost) = self.fetches.get(&(temp, owner)) {
             return *cost;
         }
-        let consumer = draft.graph.node(temp.consumer);
-        let everywhere = consumer.op.is_on_every_rank(consumer.shape, || true);
-        let computed = draft.demand.computed[temp.consumer.0];
-        let rows = if everywhere { ComputedRows::All } else { ComputedRows::Strip(computed) };
+        let rows = draft.rows_if(temp.consumer, true);
         let direct = draft.setting.direct;
-        let sent = draft.traffic(Action::Fetch { node, temp, rows, direct }, on_root).time;
+        let sent = draft.traffic(Action::Fetch { node, temp, rows, direct }, owner).time;
         let copied = if direct { 0 } else { draft.bytes_fetched(node, temp, rows) };
         let cost = sent + draft.setting.machine.slowest(|m| m.host_copy(copied));
-        self.fetches.insert((temp, on_root), cost);
+        self.fetches.insert((temp, owner), cost);
         cost
     }
 }
@@ -112,7 +109,7 @@ impl PlanDraft<'_> {
             let n = self.graph.node(node);
             return 2 * (halo.up + halo.down) * n.shape.line() * n.shape.planes() * n.dtype.size();
         }
-        let traffic = self.traffic(sent, self.state(source).placement == Placement::Root);
+        let traffic = self.traffic(sent, self.state(source).placement.owner());
         let packs = matches!(sent, Action::Fetch { .. }) || self.graph.node(source).shape.planes() > 1;
         if packs { traffic.sent + traffic.received } else { 0 }
     }
@@ -129,7 +126,7 @@ impl PlanDraft<'_> {
             let node = self.graph.node(consumer);
             for (input, _) in node.inputs.iter().enumerate().filter(|(_, s)| **s == source) {
                 match node.op.access(input) {
-                    Access::Rows { .. } => in_strips = true,
+                    Access::Rows { .. } if !self.reads_whole(consumer) => in_strips = true,
                     _ => elsewhere.push(Temp { consumer, input }),
                 }
             }
@@ -145,7 +142,7 @@ impl PlanDraft<'_> {
     /// Predicted seconds that the halo exchange of an image adds to a plan.
     pub(super) fn exchanging(&self, node: NodeId, halo: Halo) -> f64 {
         let direct = self.setting.direct;
-        let traffic = self.traffic(Action::Exchange { node, halo, direct }, false);
+        let traffic = self.traffic(Action::Exchange { node, halo, direct }, None);
         let computed = self.initial[node.0].is_none();
         let through_host = |m: &MachineProfile| {
             m.download(traffic.sent, HostSide::Pinned) + m.upload(traffic.received, HostSide::Pinned)
@@ -173,16 +170,16 @@ impl PlanDraft<'_> {
     /// Predicted additional seconds of a scatter that also sends the halo.
     pub(super) fn scattering(&self, node: NodeId, halo: Halo) -> f64 {
         let direct = self.setting.direct;
-        let scatter = |sent| self.traffic(Action::Scatter { node, halo: sent, room: halo, direct }, true).time;
+        let scatter = |sent| self.traffic(Action::Scatter { node, halo: sent, room: halo, direct }, Some(0)).time;
         scatter(halo) - scatter(Halo::NONE)
     }
 
-    pub(super) fn traffic(&self, action: Action, on_root: bool) -> Traffic {
-        self.traffic_over(self.link(), action, on_root)
+    pub(super) fn traffic(&self, action: Action, owner: Option<usize>) -> Traffic {
+        self.traffic_over(self.link(), action, owner)
     }
 
     /// The traffic of a step over links of this speed.
-    pub(super) fn traffic_over(&self, link: Link, action: Action, on_root: bool) -> Traffic {
+    pub(super) fn traffic_over(&self, link: Link, action: Action, owner: Option<usize>) -> Traffic {
         let (Action::Scatter { node, .. }
         | Action::Replicate { node, .. }
         | Action::Exchange { node, .. }
@@ -192,7 +189,7 @@ impl PlanDraft<'_> {
             return Traffic::default();
         };
         let coarse = BLOCK.max(self.graph.node(node).shape.height / 64);
-        movement(self.graph, &self.setting.partition, action, on_root, coarse)
+        movement(self.graph, &self.setting.partition, action, owner, coarse)
             .map_or(Traffic::default(), |m| m.traffic(link))
     }
 }

@@ -50,7 +50,7 @@ fn bring(draft: &mut PlanDraft<'_>, root: NodeId, want: ResultDelivery) {
     draft.bring_to_host(root, "the result is wanted on the host");
     let placement = draft.state(root).placement;
     match (want, placement) {
-        (ResultDelivery::Everyone, Placement::Root | Placement::Strips(_)) => {
+        (ResultDelivery::Everyone, Placement::On(_) | Placement::Strips(_)) => {
             draft.step(Action::Replicate { node: root, direct: false }, "every rank wants the result");
             draft.event(root, StateEvent::Placed(Placement::Replicated));
             draft.step(Action::Deliver(root), "");
@@ -74,7 +74,7 @@ fn meets_on_device(draft: &PlanDraft<'_>, root: NodeId) -> bool {
     let gathered = |direct| Action::Gather { node: root, band: Band::WHOLE, direct };
     let (whole, strip) =
         (draft.bytes_as(root, ComputedRows::All), draft.bytes_as(root, ComputedRows::Strip(Halo::NONE)));
-    let meeting = |direct| draft.traffic_over(setting.machine.link(direct), gathered(direct), false).time;
+    let meeting = |direct| draft.traffic_over(setting.machine.link(direct), gathered(direct), None).time;
     let by_device = meeting(true) + setting.machine.of(0).download(whole, HostSide::Pinned);
     // A result gathered on the host is copied once more, to its final place.
     let copied = setting.machine.of(0).host_copy(whole);

@@ -69,8 +69,8 @@ pub(super) fn compute_demand(draft: &mut PlanDraft<'_>) {
 /// Search for the launches that compute rows around strips, by least predicted time.
 struct DemandSearch<'d, 'a> {
     draft: &'d PlanDraft<'a>,
-    /// By node: the index in `launches` of its launch; `None` for given images and for results that every
-    /// rank computes.
+    /// By node: the index in `launches` of its launch; `None` for given images and for results that one rank
+    /// or every rank computes whole.
     launch_of: Vec<Option<usize>>,
     /// The nodes of each launch, consecutive.
     launches: Vec<Vec<NodeId>>,
@@ -93,7 +93,8 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         let mut last = None;
         for (id, node) in graph.iter() {
             let group = together.get(&id).copied();
-            if !matches!(node.op, Kernel::Source(_)) && !node.op.is_on_every_rank(node.shape, || true) {
+            let is_whole = draft.owners[id.0].is_some() || node.op.is_on_every_rank(node.shape, || true);
+            if !matches!(node.op, Kernel::Source(_)) && !is_whole {
                 match launches.last_mut() {
                     Some(nodes) if group.is_some() && group == last => nodes.push(id),
                     _ => launches.push(vec![id]),
@@ -101,7 +102,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
                 launch_of[id.0] = Some(launches.len() - 1);
                 last = group;
             }
-            let inputs = node.inputs.iter().enumerate();
+            let inputs = node.inputs.iter().enumerate().filter(|_| draft.owners[id.0].is_none());
             reads.push(inputs.filter_map(|(i, input)| Some((*input, halo_of_access(node.op.access(i))?))).collect());
         }
         let (exchanges, computations) = (RefCell::default(), RefCell::default());
@@ -277,7 +278,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
             let is_kept = self.draft.initial[node.0].is_some() && !(self.draft.disposable)(node);
             let part = if is_kept { KEPT } else { 1.0 };
             let exchanged = part * WAITING * self.draft.exchanging(node, halo);
-            if self.draft.initial[node.0].is_some_and(|s| s.placement == Placement::Root) {
+            if self.draft.initial[node.0].is_some_and(|s| s.placement.owner().is_some()) {
                 self.draft.scattering(node, halo).min(exchanged)
             } else {
                 exchanged
@@ -290,7 +291,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         match self.draft.initial[node.0].map(|s| s.placement) {
             Some(Placement::Replicated) => false,
             Some(Placement::Strips(valid)) => !valid.covers(halo),
-            Some(Placement::Root) => true,
+            Some(Placement::On(_)) => true,
             None => self.launch_of[node.0].is_some(),
         }
     }

@@ -24,6 +24,10 @@ pub(super) struct PlanDraft<'a> {
     pub(super) disposable: &'a dyn Fn(NodeId) -> bool,
     /// Lifetime of each image.
     pub(super) lifetimes: Lifetimes,
+    /// The only rank that computes each node, if there is one.
+    pub(super) owners: Vec<Option<usize>>,
+    /// Nodes that every rank computes whole, because that takes less time than to send the result to all.
+    pub(super) repeated: Vec<bool>,
     /// Rows that will be read around the strips of each image.
     pub(super) demand: HaloDemand,
     /// The contents of the device's memory after the steps, if it is limited.
@@ -66,6 +70,8 @@ impl<'a> PlanDraft<'a> {
             initial,
             disposable,
             lifetimes: Lifetimes::default(),
+            owners: vec![None; graph.nodes.len()],
+            repeated: vec![false; graph.nodes.len()],
             demand: HaloDemand::default(),
             memory: None,
             steps: Vec::new(),
@@ -134,11 +140,20 @@ impl<'a> PlanDraft<'a> {
         self.left_device(id);
     }
 
-    /// Returns `true` if every rank computes the whole (small) result.
-    pub(super) fn is_global(&self, id: NodeId) -> bool {
-        let node = self.graph.node(id);
+    /// The rows that each rank computes of a node.
+    pub(super) fn rows(&self, id: NodeId) -> ComputedRows {
         let whole = |i: &NodeId| self.state(*i).placement == Placement::Replicated;
-        node.op.is_on_every_rank(node.shape, || node.inputs.iter().all(whole))
+        self.rows_if(id, self.graph.node(id).inputs.iter().all(whole))
+    }
+
+    /// The rows that each rank computes of a node if its inputs are or are not replicated.
+    pub(super) fn rows_if(&self, id: NodeId, replicated: bool) -> ComputedRows {
+        let node = self.graph.node(id);
+        match self.owners[id.0] {
+            Some(rank) => ComputedRows::On(rank),
+            None if self.repeated[id.0] || node.op.is_on_every_rank(node.shape, || replicated) => ComputedRows::All,
+            None => ComputedRows::Strip(self.demand.computed[id.0]),
+        }
     }
 
     /// Returns `true` if a transfer of `source` goes from device to device: the devices are connected, and
@@ -170,11 +185,11 @@ impl<'a> PlanDraft<'a> {
 
     /// The rows beyond its strip that a launch reads of an input, on the rank that reads most.
     pub(super) fn beyond_strips(&self, Temp { consumer, input }: Temp) -> Halo {
-        let (node, computed) = (self.graph.node(consumer), self.demand.computed[consumer.0]);
+        let node = self.graph.node(consumer);
         if let Some(own) = halo_of_access(node.op.access(input)) {
-            return around(own, computed);
+            return around(own, self.demand.computed[consumer.0]);
         }
-        let rows = if self.is_global(consumer) { ComputedRows::All } else { ComputedRows::Strip(computed) };
+        let rows = self.rows(consumer);
         let (partition, shape) = (&self.setting.partition, self.graph.node(node.inputs[input]).shape);
         let beyond = |rank| {
             let strip = partition.strip(rank, shape.height);
@@ -191,6 +206,11 @@ impl<'a> PlanDraft<'a> {
         (0..self.ranks()).map(beyond).fold(Halo::NONE, Halo::max)
     }
 
+    /// Returns `true` if a rank that computes `id` reads all rows of its inputs, wherever its own strip is.
+    pub(super) fn reads_whole(&self, id: NodeId) -> bool {
+        self.owners[id.0].is_some() || self.repeated[id.0]
+    }
+
     /// Returns `true` if strips with these valid rows around them contain all rows that a launch reads of an
     /// input.
     pub(super) fn holds(&self, valid: Halo, temp: Temp) -> bool {
@@ -198,7 +218,10 @@ impl<'a> PlanDraft<'a> {
         // Memory without them may still have space reserved for them.
         let kernel = &self.graph.node(temp.consumer).op;
         let usual = halo_of_access(kernel.access(temp.input)).is_some() || !valid.wrap;
-        usual && !kernel.takes_end_to_end(temp.input) && valid.covers(self.beyond_strips(temp))
+        !self.reads_whole(temp.consumer)
+            && usual
+            && !kernel.takes_end_to_end(temp.input)
+            && valid.covers(self.beyond_strips(temp))
     }
 
     /// The plan so far.

@@ -13,8 +13,8 @@ pub(super) struct Follower<'a> {
     plan: &'a Plan,
     rows: Vec<usize>,
     on_device: Vec<bool>,
-    /// Images that only rank 0 has.
-    on_root: Vec<bool>,
+    /// For images that only one rank has: this rank.
+    owner: Vec<Option<usize>>,
     /// Images that launches use in the host's memory.
     mapped: Vec<bool>,
     /// Bytes of temporary copies that launches read, with the launch.
@@ -34,7 +34,7 @@ impl<'a> Follower<'a> {
             plan,
             rows: vec![0; plan.graph.nodes.len()],
             on_device: vec![false; plan.graph.nodes.len()],
-            on_root: vec![false; plan.graph.nodes.len()],
+            owner: vec![None; plan.graph.nodes.len()],
             mapped: vec![false; plan.graph.nodes.len()],
             copies: Vec::new(),
             held: 0,
@@ -45,9 +45,9 @@ impl<'a> Follower<'a> {
             let (Some(state), height) = (state, plan.graph.nodes[i].shape.height) else { continue };
             follower.rows[i] = match state.placement {
                 Placement::Strips(halo) => with_room(follower.strip(height), halo, height).len(),
-                Placement::Root | Placement::Replicated => height,
+                Placement::On(_) | Placement::Replicated => height,
             };
-            follower.on_root[i] = state.placement == Placement::Root && plan.setting.partition.ranks() > 1;
+            follower.owner[i] = state.placement.owner().filter(|_| plan.setting.partition.ranks() > 1);
             follower.on_device[i] = state.residency.device();
         }
         follower.held = (0..plan.graph.nodes.len()).map(|i| follower.on_device_of(NodeId(i))).sum();
@@ -77,9 +77,9 @@ impl<'a> Follower<'a> {
         if self.on_device[n.0] { self.bytes(n) } else { 0 }
     }
 
-    /// Returns `true` if only rank 0 has the image of a step.
-    pub(super) fn on_root(&self, action: Action) -> bool {
-        self.on_root[action.node().0]
+    /// The only rank that has the image of a step, if there is one.
+    pub(super) fn owner(&self, action: Action) -> Option<usize> {
+        self.owner[action.node().0]
     }
 
     /// Returns `true` if the image of a step is on the device.
@@ -97,7 +97,7 @@ impl<'a> Follower<'a> {
         if !self.sent {
             return None;
         }
-        let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, self.on_root[n.0], BLOCK);
+        let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, self.owner[n.0], BLOCK);
         moved.map(|m| m.traffic(Link::default()).total.bytes)
     }
 
@@ -153,13 +153,13 @@ impl<'a> Follower<'a> {
             Action::Scatter { node, room, direct, .. } => {
                 let sent = self.sent(action, node);
                 self.rows[node.0] = with_room(self.strip(height(node)), room, height(node)).len();
-                (self.on_device[node.0], self.on_root[node.0]) = (direct || unified, false);
+                (self.on_device[node.0], self.owner[node.0]) = (direct || unified, None);
                 sent
             }
             Action::Replicate { node, direct } => {
                 let sent = self.sent(action, node);
                 self.rows[node.0] = height(node);
-                (self.on_device[node.0], self.on_root[node.0]) = (direct || unified, false);
+                (self.on_device[node.0], self.owner[node.0]) = (direct || unified, None);
                 sent
             }
             Action::Exchange { node, halo, .. } | Action::Begin { node, halo, .. } => {
@@ -182,7 +182,9 @@ impl<'a> Follower<'a> {
                     ComputedRows::Strip(extend) => {
                         with_room(self.strip(height(node)), room.max(extend), height(node)).len()
                     }
+                    ComputedRows::On(_) => rows.window(&self.plan.setting.partition, 0, height(node)).len(),
                 };
+                self.owner[node.0] = rows.placement().owner();
                 self.on_device[node.0] = !self.mapped[node.0];
                 Some(if let LaunchPart::Band(band) = part {
                     self.bytes_of(node, band, self.rows[node.0])
@@ -203,7 +205,7 @@ impl<'a> Follower<'a> {
             Action::Collect(n) => {
                 let sent = self.sent(action, n);
                 self.rows[n.0] = height(n);
-                (self.on_device[n.0], self.on_root[n.0]) = (unified, true);
+                (self.on_device[n.0], self.owner[n.0]) = (unified, Some(0));
                 sent
             }
         }

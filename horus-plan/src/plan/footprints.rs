@@ -62,7 +62,7 @@ impl TransferPlanner<'_, '_> {
         let [temp] = elsewhere[..] else { return None };
         // A launch whose result is read beyond its strip may compute more rows than its own; these rows are
         // not yet known.
-        let known = self.draft.demand.computed[temp.consumer.0] == Halo::NONE && !self.draft.is_global(temp.consumer);
+        let known = self.draft.rows(temp.consumer) == ComputedRows::Strip(Halo::NONE);
         if !known || self.is_sent(temp) || !self.is_fetched(temp.consumer, temp.input) {
             return None;
         }
@@ -71,7 +71,7 @@ impl TransferPlanner<'_, '_> {
         let bytes = self.draft.bytes_fetched(id, temp, rows) + self.draft.scratch(id, sent);
         // A guess of the memory of other footprints and launches in between.
         let room = 2 * bytes + 4 * self.draft.bytes_as(id, rows);
-        let choice = self.costs.choose(self.draft, id, &elsewhere, false, also_in_strips);
+        let choice = self.costs.choose(self.draft, id, &elsewhere, None, also_in_strips);
         (!choice.replicate && self.draft.fits_now(room)).then_some((temp, choice.why))
     }
 

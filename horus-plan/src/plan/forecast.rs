@@ -123,7 +123,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, of: usize, on_each_host: usize) 
     let text = |i: usize| plan.describe(&plan.steps[i].action).split_whitespace().collect::<Vec<_>>().join(" ");
     let on = PredictedRanks { machine: &machine, sampled: &sampled, links: Some(&machine) };
     let (timings, end) = QueueClock::run(plan, on, &mut |i, launched, cost| {
-        if launched.is_some() {
+        if launched.is_some() && cost.owner.is_none_or(|rank| rank == 0) {
             computing.add(plan.steps[i].action, cost);
         }
         if !plan.setting.unified {

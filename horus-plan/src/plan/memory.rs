@@ -87,7 +87,7 @@ impl PlanDraft<'_> {
         let node = self.graph.node(id);
         let placement = rows.map_or(self.state(id).placement, ComputedRows::placement);
         let height = match placement {
-            Placement::Root | Placement::Replicated => node.shape.height,
+            Placement::On(_) | Placement::Replicated => node.shape.height,
             Placement::Strips(halo) => {
                 let Halo { up, down, .. } = halo.max(self.demand.asked[id.0]);
                 let partition = &self.setting.partition;
@@ -137,8 +137,8 @@ impl PlanDraft<'_> {
         let partition = &self.setting.partition;
         let height = match rows.map_or(self.state(id).placement, ComputedRows::placement) {
             Placement::Replicated => node.shape.height,
-            Placement::Root if self.ranks() == 1 => node.shape.height,
-            Placement::Root => 0, // elsewhere
+            Placement::On(_) if self.ranks() == 1 => node.shape.height,
+            Placement::On(_) => 0, // elsewhere
             Placement::Strips(_) => {
                 (0..self.ranks()).map(|r| partition.strip(r, node.shape.height).len()).min().unwrap_or(0)
             }

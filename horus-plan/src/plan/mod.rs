@@ -27,6 +27,7 @@ mod mapped;
 mod memory;
 pub mod movement;
 mod overlap;
+mod owners;
 mod part;
 pub mod partition;
 mod passes;

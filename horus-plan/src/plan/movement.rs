@@ -171,10 +171,12 @@ impl Movement {
 /// of the input that it counts).
 pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: usize, rows: ComputedRows) -> Window {
     let node = graph.node(n);
-    match node.op.distribution() {
-        Distribution::Whole => Window::whole(node.shape.height),
-        Distribution::Partial(_) => partition.strip(rank, graph.node(node.inputs[0]).shape.height),
-        Distribution::Rows => rows.window(partition, rank, node.shape.height),
+    match (node.op.distribution(), rows) {
+        (Distribution::Partial(_), _) => partition.strip(rank, graph.node(node.inputs[0]).shape.height),
+        (Distribution::Whole, ComputedRows::All | ComputedRows::Strip(_)) => Window::whole(node.shape.height),
+        (Distribution::Rows, _) | (Distribution::Whole, ComputedRows::On(_)) => {
+            rows.window(partition, rank, node.shape.height)
+        }
     }
 }
 
@@ -229,14 +231,14 @@ pub fn with_room(strip: Window, room: Halo, height: usize) -> Window {
     if room.wrap { grown } else { grown.intersect(Window::whole(height)).union(strip) }
 }
 
-/// The movement of `action`; `None` for an action that involves no other rank, and for a sum. `on_root`: only
-/// rank 0 has the image before. `block` is the number of rows that share a range of columns in a footprint
+/// The movement of `action`; `None` for an action that involves no other rank, and for a sum. `owner`: the only
+/// rank that has the image before. `block` is the number of rows that share a range of columns in a footprint
 /// ([`BLOCK`], or more for an estimate).
 pub fn movement(
     graph: &Graph<Kernel>,
     partition: &Partition,
     action: Action,
-    on_root: bool,
+    owner: Option<usize>,
     block: usize,
 ) -> Option<Movement> {
     let (Action::Scatter { node, .. }
@@ -273,10 +275,9 @@ pub fn movement(
         }
         _ => required_pixels(Window::whole(height), height, width),
     };
-    let have = |rank| match (on_root, rank) {
-        (true, 0) => Window::whole(height),
-        (true, _) => Window::new(0, 0),
-        (false, _) => strip(rank),
+    let have = |rank| match owner {
+        Some(owner) => Window::whole(if rank == owner { height } else { 0 }),
+        None => strip(rank),
     };
     let ranks = 0..partition.ranks();
     Some(Movement {

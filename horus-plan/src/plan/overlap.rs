@@ -176,7 +176,7 @@ impl ExchangingLaunch {
             _ => None,
         };
         let all: Vec<_> = self.exchanges.iter().filter_map(|e| Some((e, exchanged(e)?))).collect();
-        let time = |node, halo| draft.traffic(Action::Exchange { node, halo, direct: true }, false).time;
+        let time = |node, halo| draft.traffic(Action::Exchange { node, halo, direct: true }, None).time;
         let travel: f64 = all.iter().map(|(_, (node, halo, _))| time(*node, *halo)).sum();
         let long = draft.setting.overlap || (draft.setting.direct && draft.hidden(travel, self.id) > 0.0);
         let awaited: Vec<NodeId> = all.iter().map(|(_, (node, ..))| *node).collect();

@@ -18,7 +18,7 @@ impl LaunchPart {
         let all = rows.window(partition, rank, height);
         let none = Window::new(all.start, all.start);
         let interior = |reach| match rows {
-            ComputedRows::All => none,
+            ComputedRows::All | ComputedRows::On(_) => none,
             ComputedRows::Strip(extend) => {
                 interior(partition.strip(rank, height), height, reach, extend).unwrap_or(none)
             }

@@ -11,6 +11,7 @@ use super::activity::BusyTimes;
 use super::check::check;
 use super::draft::PlanDraft;
 use super::finished::Plan;
+use super::owners::owners;
 use super::predict::predict;
 use super::setting::{ResultDelivery, Setting};
 use super::state::ImageState;
@@ -56,22 +57,27 @@ pub(super) const PASSES: &[PlanPass] = &[
     PlanPass { name: "waits", run: waits::find, stage_after: PlanStage::Ordered },
 ];
 
-/// Makes a plan that computes the roots of the graph. `wants` has one entry per root. `state` returns the
-/// state of each source node; `disposable` returns `true` for sources that are not needed after this plan.
-/// `dump` receives the name of each pass and the draft after it as text.
+/// Makes a plan that computes the roots of the graph. `wants` has one entry per result; further roots are
+/// [parts](crate::optimize::parts) of results, the first for rank 0 to compute alone, the second for rank 1, and so on.
+/// `state` returns the state of each source node; `disposable` returns `true` for sources that are not needed after this
+/// plan. `dump` receives the name of each pass and the draft after it as text.
 ///
 /// # Errors
 /// [`Error::Pass`] naming the pass that broke an invariant: a defect of Horus.
 pub fn plan(
-    graph: Graph<Kernel>,
+    mut graph: Graph<Kernel>,
     wants: &[ResultDelivery],
     setting: &Setting,
     state: impl Fn(NodeId) -> ImageState,
     disposable: impl Fn(NodeId) -> bool,
     dump: &mut dyn FnMut(&str, &dyn fmt::Display),
 ) -> Result<Plan> {
+    let parts = graph.roots.split_off(wants.len());
+    let owners = owners(&graph, &parts);
+    graph.joined.retain(|joined| joined.nodes.iter().all(|n| owners[n.0] == owners[joined.nodes[0].0]));
     let sources = graph.iter().map(|(id, n)| matches!(n.op, Kernel::Source(_)).then(|| state(id)));
     let mut draft = PlanDraft::new(&graph, wants, setting, sources.collect(), &disposable);
+    draft.owners = owners;
     run(PASSES, &mut draft, dump)?;
     let fits = draft.memory.as_ref().is_none_or(|m| !m.overflown);
     let lacking = draft.memory.as_ref().and_then(|m| m.shortfall);

@@ -122,13 +122,15 @@ pub(super) struct StepCost {
     pub(super) traffic: Option<Traffic>,
     /// Bytes copied to the device and to the host.
     pub(super) copied: [usize; 2],
+    /// The only rank that launches, or that has the image.
+    pub(super) owner: Option<usize>,
     /// Set for a launch that stores to the host's memory.
     stores: bool,
 }
 
 impl StepCost {
     fn new(seconds: f64, bounded: StepBottleneck) -> StepCost {
-        StepCost { seconds, bounded, traffic: None, copied: [0; 2], stores: false }
+        StepCost { seconds, bounded, traffic: None, copied: [0; 2], owner: None, stores: false }
     }
 }
 
@@ -144,6 +146,8 @@ pub(super) struct QueueClock<'a> {
     /// For copies to the device and copies to the host: start and end of the last sequence of copies without
     /// a gap.
     copies: [[f64; 2]; 2],
+    /// Time when each rank other than the first ends what it computes alone.
+    others: Vec<f64>,
     timings: Vec<Timing>,
 }
 
@@ -155,12 +159,13 @@ impl<'a> QueueClock<'a> {
         each: &mut dyn FnMut(usize, Option<LaunchedNodes<'_>>, StepCost),
     ) -> (Vec<Timing>, f64) {
         let profile = ranks.machine.of(0);
-        let mut clock =
-            QueueClock { plan, ranks, profile, host: 0.0, free: [0.0; 5], copies: [[0.0; 2]; 2], timings: Vec::new() };
+        let others = vec![0.0; plan.setting.partition.ranks()];
+        let (free, copies, timings) = ([0.0; 5], [[0.0; 2]; 2], Vec::new());
+        let mut clock = QueueClock { plan, ranks, profile, host: 0.0, free, copies, others, timings };
         let mut follower = Follower::new(plan, false);
         let launches = plan.launches();
         for (i, step) in plan.steps.iter().enumerate() {
-            let place = (follower.on_root(step.action), follower.on_device(step.action));
+            let place = (follower.owner(step.action), follower.on_device(step.action));
             let bytes = follower.step(step.action).unwrap_or(0);
             let cost = clock.takes(step.action, launches.at(i), bytes, place, &|n| follower.is_mapped(n));
             clock.step(i, &cost);
@@ -199,14 +204,14 @@ impl<'a> QueueClock<'a> {
         end
     }
 
-    /// The cost of a step by itself. `place` says whether only rank 0 has its image, and whether the device
-    /// has it.
+    /// The cost of a step by itself. `place` gives the only rank that has its image, if there is one, and whether
+    /// the device has it.
     fn takes(
         &self,
         action: Action,
         launched: Option<LaunchedNodes<'_>>,
         bytes: usize,
-        place: (bool, bool),
+        place: (Option<usize>, bool),
         mapped: &dyn Fn(NodeId) -> bool,
     ) -> StepCost {
         let bus = |copied: [usize; 2], side| {
@@ -222,7 +227,9 @@ impl<'a> QueueClock<'a> {
                 // A result of an earlier step's launch takes no time.
                 let Some(launched) = launched else { return StepCost::new(0.0, StepBottleneck::Nothing) };
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
-                let costs = self.ranks.sampled.iter().map(|rank| {
+                let owner = rows.placement().owner();
+                let ranks = owner.as_ref().map_or(self.ranks.sampled, std::slice::from_ref);
+                let costs = ranks.iter().map(|rank| {
                     let windows = windows_of(graph, partition, id, *rank, rows, part);
                     let mut stores = false;
                     let [first, second] = windows.map(|rows| {
@@ -233,6 +240,7 @@ impl<'a> QueueClock<'a> {
                     let longer = if second.seconds > first.seconds { second } else { first };
                     StepCost {
                         stores,
+                        owner,
                         ..StepCost::new(first.seconds + second.seconds, StepBottleneck::Kernel(longer.bound))
                     }
                 });
@@ -275,12 +283,12 @@ impl<'a> QueueClock<'a> {
         StepCost { traffic: Some(traffic), ..StepCost::new(traffic.time, StepBottleneck::Network) }
     }
 
-    fn messages(&self, action: Action, (on_root, on_device): (bool, bool), direct: bool) -> StepCost {
+    fn messages(&self, action: Action, (owner, on_device): (Option<usize>, bool), direct: bool) -> StepCost {
         let coarse = match self.ranks.links {
             Some(_) => BLOCK,
             None => BLOCK.max(self.plan.graph.node(action.node()).shape.height / 64),
         };
-        let Some(moved) = movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, coarse) else {
+        let Some(moved) = movement(&self.plan.graph, &self.plan.setting.partition, action, owner, coarse) else {
             return StepCost::new(0.0, StepBottleneck::Network);
         };
         let traffic = match self.ranks.links {
@@ -302,7 +310,7 @@ impl<'a> QueueClock<'a> {
         let placed = if direct { 0 } else { self.copied_into_place(action) };
         let placed = self.ranks.slowest(|m| m.host_copy(placed));
         let seconds = traffic.time + bus + placed;
-        StepCost { traffic: Some(traffic), copied, ..StepCost::new(seconds, StepBottleneck::Network) }
+        StepCost { traffic: Some(traffic), copied, owner, ..StepCost::new(seconds, StepBottleneck::Network) }
     }
 
     /// Bytes that hosts copy from messages into place, on the rank that copies most.
@@ -326,7 +334,7 @@ impl<'a> QueueClock<'a> {
 
     /// Adds a step to its queue. Uploads and a launch that stores to the host's memory take turns.
     fn step(&mut self, i: usize, cost: &StepCost) {
-        let StepCost { seconds, bounded, stores, .. } = *cost;
+        let StepCost { seconds, bounded, stores, owner, .. } = *cost;
         let step = &self.plan.steps[i];
         let queue = step.action.queue();
         let waited = step.waits.iter().filter_map(|w| self.timings.get(*w)).map(|t| t.end).fold(0.0, f64::max);
@@ -342,6 +350,17 @@ impl<'a> QueueClock<'a> {
         };
         let start = self.host.max(free).max(waited);
         let start = if stores { start.max(self.free[Queue::Upload as usize]) } else { start };
+        let start = match owner.filter(|rank| *rank > 0) {
+            Some(rank) if queue == Queue::Compute => {
+                // Rank 0 goes on at once.
+                let from = self.others[rank].max(self.free[Queue::Network as usize]);
+                self.others[rank] = from + seconds;
+                self.timings.push(Timing { start: from, end: self.others[rank], bounded });
+                return;
+            }
+            Some(rank) => start.max(self.others[rank]),
+            None => start,
+        };
         if self.is_later(i) {
             self.timings.push(Timing { start: waited, end: waited + seconds, bounded });
             return;

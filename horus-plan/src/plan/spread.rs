@@ -2,14 +2,17 @@
 //! by predicted time.
 
 use super::demand::halo_of_access;
-use super::state::{Halo, Placement, StateEvent};
+use super::launches::LaunchedNodes;
+use super::movement::work_of;
+use super::state::{Halo, Placement, Residency, StateEvent};
 use super::step::{Action, Band, ComputedRows, Temp};
 use super::transfers::TransferPlanner;
 use crate::ir::graph::NodeId;
 use crate::machine::HostSide;
+use horus_base::shape::Window;
 
 impl TransferPlanner<'_, '_> {
-    /// Distributes an image that only rank 0 has, or uploads strips of an image that every host has.
+    /// Distributes an image that only one rank has, or uploads strips of an image that every host has.
     /// Replicates the image if that is cheaper than the footprints of the remaining launches that read it
     /// outside their strips.
     pub(super) fn spread(&mut self, source: NodeId, reader: NodeId) {
@@ -17,19 +20,20 @@ impl TransferPlanner<'_, '_> {
             return;
         }
         let placement = self.draft.state(source).placement;
-        if self.reads_within(placement, source, reader) {
+        let owner = placement.owner();
+        let stays = owner.is_some() && self.draft.owners[source.0] == owner && self.draft.owners[reader.0] == owner;
+        if stays || self.reads_within(placement, source, reader) {
             // Other launches get the rows that they read at their turn; this launch need not wait for them.
             return;
         }
-        let on_root = placement == Placement::Root;
         let (elsewhere, in_strips) = self.draft.readers(source, reader);
         if elsewhere.is_empty() {
-            if on_root && in_strips {
+            if owner.is_some() && in_strips {
                 self.scatter(source, reader, true);
             }
             return;
         }
-        let choice = self.costs.choose(self.draft, source, &elsewhere, on_root, in_strips);
+        let choice = self.costs.choose(self.draft, source, &elsewhere, owner, in_strips);
         if choice.scatter {
             self.scatter(source, reader, !choice.replicate);
         }
@@ -54,6 +58,44 @@ impl TransferPlanner<'_, '_> {
         own.all(|(input, _)| self.draft.holds(valid, Temp { consumer: reader, input }))
     }
 
+    /// Returns `true` if it takes less time to let every rank compute `id` whole, of replicated inputs, than to send
+    /// the result to its readers, all of which need other rows than their strips: a picture converted to floats.
+    pub(super) fn is_repeated(&mut self, id: NodeId) -> bool {
+        let (draft, graph) = (&*self.draft, self.draft.graph);
+        let node = graph.node(id);
+        let (elsewhere, in_strips) = draft.readers(id, id);
+        let pointwise = (0..node.inputs.len()).all(|i| halo_of_access(node.op.access(i)).is_some_and(Halo::is_none));
+        let whole = |i: &NodeId| !matches!(draft.state(*i).placement, Placement::Strips(_));
+        let outlives = draft.lifetimes.outlives_plan[id.0];
+        if in_strips || elsewhere.is_empty() || !pointwise || outlives || !node.inputs.iter().all(whole) {
+            return false;
+        }
+        let direct = draft.setting.direct;
+        let machine = &draft.setting.machine;
+        let (mut replicating, mut scattering) = (0.0, 0.0);
+        for &input in &node.inputs {
+            let (owner, halo) = (draft.state(input).placement.owner(), Halo::NONE);
+            let bytes = draft.bytes_as(input, ComputedRows::All);
+            if owner.is_some() {
+                let copied = if direct { 0.0 } else { machine.slowest(|m| m.host_copy(bytes)) };
+                replicating += draft.traffic(Action::Replicate { node: input, direct }, owner).time + copied;
+                scattering += draft.traffic(Action::Scatter { node: input, halo, room: halo, direct }, owner).time;
+            } else if draft.state(input).residency == Residency::Host {
+                let upload = |rows| machine.slowest(|m| m.upload(draft.bytes_as(input, rows), HostSide::Staged));
+                replicating += upload(ComputedRows::All);
+                scattering += upload(ComputedRows::Strip(halo));
+            }
+        }
+        let launch = |rows: usize| {
+            let work = work_of(graph, &LaunchedNodes::single(graph, &id), Window::whole(rows));
+            machine.slowest(|m| m.launch(&work).seconds)
+        };
+        let (height, ranks) = (node.shape.height, draft.ranks());
+        let (all, strip) = (launch(height), launch(height.div_ceil(ranks)));
+        let sent = self.costs.choose(self.draft, id, &elsewhere, None, false).seconds;
+        replicating + all < scattering + strip + sent
+    }
+
     /// Uploads only strips and surrounding rows of an image that every host has, if that takes less time than
     /// uploading the whole image, and less than later messages between devices. Returns `true` if it did. The
     /// host copy is then released; a later use on the host gathers the image.
@@ -61,8 +103,8 @@ impl TransferPlanner<'_, '_> {
         let residency = self.draft.state(source).residency;
         let divisible = self.draft.graph.node(source).shape.height >= self.draft.ranks();
         // Every rank computes a single pixel, for which it needs all of its inputs.
-        let for_all =
-            self.draft.lifetimes.readers[source.0].iter().any(|c| self.draft.graph.node(*c).shape.area() == 1);
+        let needs_all = |c: &NodeId| self.draft.graph.node(*c).shape.area() == 1 || self.draft.reads_whole(*c);
+        let for_all = self.draft.lifetimes.readers[source.0].iter().any(needs_all);
         let strips = self.draft.setting.direct || self.draft.setting.has_shared_host();
         if !strips || residency.device() || !residency.host() || !divisible || for_all {
             return false;
@@ -80,7 +122,7 @@ impl TransferPlanner<'_, '_> {
             0 => 0.0,
             // Footprints or replicas, and their messages, are each no larger than the image.
             _ if !self.draft.fits_beside(source, strip + whole, reader) => return false,
-            _ => self.costs.choose(self.draft, source, &elsewhere, false, in_strips).seconds,
+            _ => self.costs.choose(self.draft, source, &elsewhere, None, in_strips).seconds,
         };
         if saved <= sent {
             return false;

@@ -98,18 +98,31 @@ impl fmt::Display for Halo {
 /// Placement of the rows of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Whole on rank 0, absent elsewhere.
-    Root,
+    /// Whole on this rank, absent elsewhere.
+    On(usize),
     /// Whole on every rank (or on the only rank).
     Replicated,
     /// Each rank has its strip, and the `halo` rows around it.
     Strips(Halo),
 }
 
+impl Placement {
+    /// Whole on rank 0: given by the program, or gathered.
+    pub const ROOT: Placement = Placement::On(0);
+
+    /// The only rank that has the image, if there is one.
+    pub const fn owner(self) -> Option<usize> {
+        match self {
+            Placement::On(rank) => Some(rank),
+            Placement::Replicated | Placement::Strips(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Placement::Root => f.write_str("root"),
+            Placement::On(rank) => write!(f, "on rank {rank}"),
             Placement::Replicated => f.write_str("replicated"),
             Placement::Strips(h) if h.is_none() => f.write_str("strips"),
             Placement::Strips(h) => write!(f, "strips, halo {h}"),
@@ -151,8 +164,8 @@ impl ImageState {
     pub fn usable_by(self, among: usize, hosts: Hosts, laid: usize) -> Option<ImageState> {
         match self.placement {
             _ if hosts == Hosts::Shared => (laid == among).then_some(self),
-            Placement::Root if among == 1 => Some(ImageState { placement: Placement::Replicated, ..self }),
-            Placement::Root => Some(self),
+            Placement::ROOT if among == 1 => Some(ImageState { placement: Placement::Replicated, ..self }),
+            Placement::On(_) => Some(self),
             Placement::Replicated => (laid >= among).then_some(self),
             Placement::Strips(_) => (laid == among).then_some(self),
         }
@@ -231,8 +244,8 @@ mod tests {
         let of = |placement| ImageState { residency: Residency::Host, placement };
         let found = |placement, among, laid| of(placement).usable_by(among, Hosts::Separate, laid).map(|s| s.placement);
         let strips = Placement::Strips(Halo::NONE);
-        assert_eq!(found(Placement::Root, 3, 4), Some(Placement::Root));
-        assert_eq!(found(Placement::Root, 1, 4), Some(Placement::Replicated));
+        assert_eq!(found(Placement::ROOT, 3, 4), Some(Placement::ROOT));
+        assert_eq!(found(Placement::ROOT, 1, 4), Some(Placement::Replicated));
         assert_eq!(found(Placement::Replicated, 2, 3), Some(Placement::Replicated));
         assert_eq!(found(Placement::Replicated, 3, 2), None);
         assert_eq!((found(strips, 3, 3), found(strips, 2, 3), found(strips, 3, 2)), (Some(strips), None, None));

@@ -23,6 +23,8 @@ pub enum ComputedRows {
     All,
     /// The rank's strip and these rows around it.
     Strip(Halo),
+    /// All rows on this rank, none on others: they compute other parts of the program at the same time.
+    On(usize),
 }
 
 impl ComputedRows {
@@ -31,6 +33,7 @@ impl ComputedRows {
         match self {
             ComputedRows::All => Placement::Replicated,
             ComputedRows::Strip(extend) => Placement::Strips(extend),
+            ComputedRows::On(rank) => Placement::On(rank),
         }
     }
 
@@ -39,6 +42,7 @@ impl ComputedRows {
         match self {
             ComputedRows::All => Window::whole(height),
             ComputedRows::Strip(extend) => partition.strip(rank, height).grown(extend.up, extend.down).clipped(height),
+            ComputedRows::On(owner) => Window::whole(if rank == owner { height } else { 0 }),
         }
     }
 }
@@ -160,7 +164,7 @@ pub enum Action {
     Unmap(NodeId),
     /// Copies the device's buffer to the host.
     Download(NodeId),
-    /// Sends each rank its strip of an image that rank 0 has, and rows around it.
+    /// Sends each rank its strip of an image that one rank has, and rows around it.
     Scatter {
         /// The image.
         node: NodeId,
@@ -168,7 +172,7 @@ pub enum Action {
         halo: Halo,
         /// Rows reserved around the strip.
         room: Halo,
-        /// From device to device: rank 0's device has the image, and the strips arrive on devices.
+        /// From device to device: that rank's device has the image, and the strips arrive on devices.
         direct: bool,
     },
     /// Sends every rank the whole image.

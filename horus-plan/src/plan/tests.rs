@@ -58,7 +58,7 @@ fn after<R>(
     look: impl FnOnce(&PlanDraft<'_>, Result<(), Error>) -> R,
 ) -> R {
     let (graph, setting) = (filters(), setting(ranks));
-    let root = ImageState { residency: Residency::Host, placement: Placement::Root };
+    let root = ImageState { residency: Residency::Host, placement: Placement::ROOT };
     let initial = graph.iter().map(|(id, _)| (id.0 == 0).then_some(root)).collect();
     let mut draft = PlanDraft::new(&graph, &[ResultDelivery::Root], &setting, initial, &|_| true);
     let count = PASSES.iter().position(|p| p.name == last).expect("a pass of the list") + 1;
@@ -86,7 +86,7 @@ fn remove(draft: &mut PlanDraft<'_>, which: fn(&Action) -> bool) {
 #[test]
 fn each_pass_is_dumped_by_its_name() {
     let (graph, setting) = (filters(), setting(2));
-    let state = ImageState { residency: Residency::Host, placement: Placement::Root };
+    let state = ImageState { residency: Residency::Host, placement: Placement::ROOT };
     let (mut names, mut texts) = (Vec::new(), Vec::new());
     let mut dump = |name: &str, text: &dyn std::fmt::Display| {
         names.push(name.to_owned());
@@ -132,7 +132,7 @@ fn demanded(border: Border, mode: Mode, ranks: usize, latency: f64) -> demand::H
     let machine = Arc::new(Machine::alike(MachineProfile { links, ..MachineProfile::of_default(false) }));
     let setting = Setting { mode, machine, ..setting(ranks) };
     let mut draft = PlanDraft::new(&graph, &[ResultDelivery::Root], &setting, vec![None; 4], &|_| true);
-    draft.initial[0] = Some(ImageState { residency: Residency::Host, placement: Placement::Root });
+    draft.initial[0] = Some(ImageState { residency: Residency::Host, placement: Placement::ROOT });
     lifetimes::find(&mut draft);
     demand::compute_demand(&mut draft);
     draft.demand
@@ -165,7 +165,7 @@ fn readers_of_one_image_share_its_exchange() {
     g.roots = copies.map(|copy| push(&mut g, column(9, Border::Replicate), &[copy])).to_vec();
     let setting = setting(2);
     let mut draft = PlanDraft::new(&g, &[ResultDelivery::Root; 2], &setting, vec![None; 5], &|_| true);
-    draft.initial[0] = Some(ImageState { residency: Residency::Host, placement: Placement::Root });
+    draft.initial[0] = Some(ImageState { residency: Residency::Host, placement: Placement::ROOT });
     lifetimes::find(&mut draft);
     demand::compute_demand(&mut draft);
     let four = Halo::even(4);

@@ -119,6 +119,7 @@ impl Plan {
                 let n = self.graph.node(node);
                 let rows = match rows {
                     ComputedRows::Strip(extend) if !extend.is_none() => format!(", and {extend} rows around the strip"),
+                    ComputedRows::On(rank) => format!(", on rank {rank} alone"),
                     _ => String::new(),
                 };
                 let part = match part {

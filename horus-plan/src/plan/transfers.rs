@@ -99,8 +99,11 @@ impl TransferPlanner<'_, '_> {
             (0..node.inputs.len()).all(|i| halo_of_access(node.op.access(i)).is_some())
         };
         let several = self.draft.ranks() > 1;
-        let rows =
-            |n: &NodeId| if several { ComputedRows::Strip(self.draft.demand.asked[n.0]) } else { ComputedRows::All };
+        let rows = |n: &NodeId| match self.draft.owners[n.0] {
+            Some(rank) => ComputedRows::On(rank),
+            None if several => ComputedRows::Strip(self.draft.demand.asked[n.0]),
+            None => ComputedRows::All,
+        };
         let missing = group.inputs.iter().filter(|i| !self.draft.state(**i).residency.device());
         let bytes = missing.chain(&group.nodes).map(|n| self.draft.bytes_as(*n, rows(n))).sum();
         let brings =
@@ -150,7 +153,7 @@ impl TransferPlanner<'_, '_> {
         let placement = self.draft.state(id).placement;
         if matches!(placement, Placement::Strips(_)) {
             self.draft.step(Action::Collect(id), "naive mode gathers every result");
-            self.draft.event(id, StateEvent::Placed(Placement::Root));
+            self.draft.event(id, StateEvent::Placed(Placement::ROOT));
         }
         let graph = self.draft.graph;
         for &node in graph.node(id).inputs.iter().chain([&id]) {
@@ -179,7 +182,7 @@ impl TransferPlanner<'_, '_> {
     fn compute_naively_distributed(&mut self, id: NodeId) {
         let graph = self.draft.graph;
         let node = graph.node(id);
-        let rows = if self.draft.is_global(id) { ComputedRows::All } else { ComputedRows::Strip(Halo::NONE) };
+        let rows = self.draft.rows(id);
         for (input, &source) in node.inputs.iter().enumerate() {
             let temp = Temp { consumer: id, input };
             let why = format!("naive mode scatters every input of {}", self.draft.label(id));
@@ -205,6 +208,7 @@ impl TransferPlanner<'_, '_> {
     fn compute_distributed(&mut self, id: NodeId) {
         let graph = self.draft.graph;
         let node = graph.node(id);
+        self.draft.repeated[id.0] = self.draft.owners[id.0].is_none() && self.is_repeated(id);
         for (input, &source) in node.inputs.iter().enumerate() {
             if !self.is_sent(Temp { consumer: id, input }) {
                 self.spread(source, id);
@@ -216,8 +220,7 @@ impl TransferPlanner<'_, '_> {
             self.all_reduce(id);
             return;
         }
-        let global = self.draft.is_global(id);
-        let rows = if global { ComputedRows::All } else { ComputedRows::Strip(self.draft.demand.computed[id.0]) };
+        let rows = self.draft.rows(id);
         let due = self.borders(id);
         self.exchange(due, id);
         let mut later = false;
@@ -242,7 +245,7 @@ impl TransferPlanner<'_, '_> {
         let (node, temp) = (self.draft.graph.node(id), Temp { consumer: id, input });
         let held = || match self.draft.state(node.inputs[input]).placement {
             Placement::Replicated => true,
-            Placement::Root => false,
+            Placement::On(rank) => self.draft.owners[id.0] == Some(rank),
             Placement::Strips(valid) => !self.is_sent(temp) && self.draft.holds(valid, temp),
         };
         halo_of_access(node.op.access(input)).is_none() && !held()

@@ -64,8 +64,8 @@ struct PlanCheck<'a> {
     plan: &'a Plan,
     rank: usize,
     images: Vec<ValidCopies>,
-    /// Images only on rank 0; other ranks have no rows to send.
-    on_root: Vec<bool>,
+    /// For images on one rank: this rank. Others have no rows to send.
+    owner: Vec<Option<usize>>,
     /// Images whose memory may have space for rows beyond the image, valid or not. Strips from an earlier
     /// plan may have it.
     beyond: Vec<bool>,
@@ -97,7 +97,7 @@ impl<'a> PlanCheck<'a> {
             plan,
             rank,
             images: vec![ValidCopies::default(); n],
-            on_root: vec![false; n],
+            owner: vec![None; n],
             beyond: vec![false; n],
             temps: HashMap::new(),
             arriving: HashMap::new(),
@@ -115,11 +115,11 @@ impl<'a> PlanCheck<'a> {
             let Some(state) = state else { continue };
             let height = plan.graph.nodes[i].shape.height;
             let rows = match state.placement {
-                Placement::Root if rank > 0 => Window::new(0, 0),
-                Placement::Root | Placement::Replicated => Window::whole(height),
+                Placement::On(owner) if rank != owner => Window::new(0, 0),
+                Placement::On(_) | Placement::Replicated => Window::whole(height),
                 Placement::Strips(halo) => check.grown(height, halo),
             };
-            check.on_root[i] = state.placement == Placement::Root;
+            check.owner[i] = state.placement.owner();
             check.beyond[i] = matches!(state.placement, Placement::Strips(_));
             check.images[i] = ValidCopies {
                 host: state.residency.host().then_some(rows),
@@ -172,10 +172,10 @@ impl<'a> PlanCheck<'a> {
 
     /// The rows that this rank must have for a transfer of the whole image.
     fn must_give(&self, n: NodeId) -> Window {
-        match (self.on_root[n.0], self.rank) {
-            (true, 0) => Window::whole(self.height(n)),
-            (true, _) => Window::new(0, 0),
-            (false, _) => self.strip(self.height(n)),
+        match self.owner[n.0] {
+            Some(owner) if owner == self.rank => Window::whole(self.height(n)),
+            Some(_) => Window::new(0, 0),
+            None => self.strip(self.height(n)),
         }
     }
 
@@ -245,12 +245,12 @@ impl<'a> PlanCheck<'a> {
             }
             Action::Scatter { node, halo, direct, .. } => {
                 self.gives(node, self.side(node, direct)?)?;
-                self.on_root[node.0] = false;
+                self.owner[node.0] = None;
                 self.arrives(node, direct, self.grown(self.height(node), halo));
             }
             Action::Replicate { node, direct } => {
                 self.gives(node, self.side(node, direct)?)?;
-                self.on_root[node.0] = false;
+                self.owner[node.0] = None;
                 self.arrives(node, direct, Window::whole(self.height(node)));
             }
             Action::Gather { node, band, direct: true } => self.gather_band(node, band)?,
@@ -265,7 +265,7 @@ impl<'a> PlanCheck<'a> {
             }
             Action::Collect(n) => {
                 self.gives(n, self.host(n)?)?;
-                self.on_root[n.0] = true;
+                self.owner[n.0] = Some(0);
                 let rows = if self.rank == 0 { Window::whole(self.height(n)) } else { Window::new(0, 0) };
                 self.set(n, Some(rows), None);
             }
@@ -323,7 +323,7 @@ impl<'a> PlanCheck<'a> {
             Action::UploadStrip { node, halo, .. } => (node, halo.wrap),
             Action::Replicate { node, .. } | Action::Collect(node) | Action::Free(node) => (node, false),
             Action::Launch { node, rows, room, .. } => match rows {
-                ComputedRows::All => (node, false),
+                ComputedRows::All | ComputedRows::On(_) => (node, false),
                 ComputedRows::Strip(extend) => (node, room.wrap || extend.wrap),
             },
             // Memory grows and never shrinks.
@@ -347,7 +347,7 @@ impl<'a> PlanCheck<'a> {
 
     /// Returns `true` if the device copy sends and receives halo rows.
     fn gives_borders(&self, n: NodeId, direct: bool) -> Result<bool, String> {
-        if self.on_root[n.0] {
+        if self.owner[n.0].is_some() {
             return Err(format!("{n} has no strips"));
         }
         let copies = self.images[n.0];
@@ -381,8 +381,9 @@ impl<'a> PlanCheck<'a> {
         }
         let held = match rows {
             ComputedRows::All => Window::whole(self.height(node)),
-            ComputedRows::Strip(_) => self.rows(node, rows),
+            ComputedRows::Strip(_) | ComputedRows::On(_) => self.rows(node, rows),
         };
+        self.owner[node.0] = rows.placement().owner();
         let held = match part {
             LaunchPart::Band(band) => Window::new(held.start, Band::row(band.to, held)),
             _ => held,
@@ -402,8 +403,10 @@ impl<'a> PlanCheck<'a> {
         let node = self.plan.graph.node(n);
         match node.op.distribution() {
             Distribution::Partial(_) => self.strip(self.height(node.inputs[0])),
-            Distribution::Whole => Window::whole(node.shape.height),
-            Distribution::Rows => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
+            Distribution::Whole if !matches!(rows, ComputedRows::On(_)) => Window::whole(node.shape.height),
+            Distribution::Whole | Distribution::Rows => {
+                rows.window(&self.plan.setting.partition, self.rank, node.shape.height)
+            }
         }
     }
 

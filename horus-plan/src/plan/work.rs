@@ -22,18 +22,26 @@ impl ProgramWork {
     pub fn of(graph: &Graph<Op>) -> ProgramWork {
         let mut work = ProgramWork::default();
         for (_, node) in graph.iter() {
-            match node.op {
-                Op::Source(_) => work.bytes += (node.shape.len() * node.dtype.size()) as f64,
-                Op::Fill(_) | Op::Index(_) => {}
-                _ => work.operations += 1,
-            }
-            let (filtering, pointwise) = cost(graph, node);
+            let ProgramWork { operations, filtering, pointwise, bytes } = ProgramWork::of_node(graph, node);
+            work.operations += operations;
             work.filtering += filtering;
             work.pointwise += pointwise;
+            work.bytes += bytes;
         }
         let roots = graph.roots.iter().map(|r| graph.node(*r));
         work.bytes += roots.map(|n| (n.shape.len() * n.dtype.size()) as f64).sum::<f64>();
         work
+    }
+
+    /// The work of one node, without its result's bytes.
+    pub(crate) fn of_node(graph: &Graph<Op>, node: &Node<Op>) -> ProgramWork {
+        let (operations, bytes) = match node.op {
+            Op::Source(_) => (0, node.shape.len() * node.dtype.size()),
+            Op::Fill(_) | Op::Index(_) => (0, 0),
+            _ => (1, 0),
+        };
+        let (filtering, pointwise) = cost(graph, node);
+        ProgramWork { operations, filtering, pointwise, bytes: bytes as f64 }
     }
 
     /// The same work, `n` times.

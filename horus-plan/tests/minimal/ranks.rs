@@ -148,7 +148,7 @@ impl PlanBuilder<'_> {
     /// Distributes an image before its first reader.
     fn spread(&mut self, n: NodeId) {
         let (spread, direct) = (self.choices.spread[n.0], self.choices.direct);
-        if self.state(n).placement == Placement::Root && spread != ImageSpread::FromRoot && spread != ImageSpread::Whole
+        if self.state(n).placement == Placement::ROOT && spread != ImageSpread::FromRoot && spread != ImageSpread::Whole
         {
             self.bring_to_sender(n);
             let room = self.read[n.0];
@@ -349,7 +349,7 @@ fn transfers(plan: &Plan) -> usize {
 /// The plan of the planner, and the best of the search: predicted seconds and transfers.
 fn compare(graph: &Graph<Kernel>, setting: &Setting, distances: &mut OptimalityGaps) {
     let residency = if setting.unified { Residency::Both } else { Residency::Host };
-    let state = ImageState { residency, placement: Placement::Root };
+    let state = ImageState { residency, placement: Placement::ROOT };
     let wants = [ResultDelivery::Root];
     let ours = plan(graph.clone(), &wants, setting, |_| state, |_| true, &mut |_, _| ()).expect("a plan");
     verify(&ours).unwrap_or_else(|e| panic!("{e}\n{ours}"));

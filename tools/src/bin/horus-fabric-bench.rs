@@ -49,7 +49,7 @@ struct FabricBench<'a> {
 impl FabricBench<'_> {
     fn movement(&self, direct: bool) -> Movement {
         let action = Action::Exchange { node: NodeId(0), halo: self.halo, direct };
-        movement(&self.graph, &self.partition, action, false, BLOCK).expect("an exchange moves something")
+        movement(&self.graph, &self.partition, action, None, BLOCK).expect("an exchange moves something")
     }
 
     /// The value of every byte of a row.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
-use crate::optimize::{OptimizationTarget, lower::lower, optimize_for};
+use crate::optimize::{OptimizationTarget, lower::lower, optimize_for, parts::divide};
 use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
 use crate::plan::state::{Hosts, ImageState, Placement, Residency};
@@ -121,7 +121,7 @@ impl Session {
         };
         let taken = elsewhere.iter().map(part).sum();
         let setting = Setting { capacity: setting.capacity.map(|bytes| bytes.saturating_sub(taken)), ..setting };
-        let nowhere = ImageState { residency: Residency::Host, placement: Placement::Root };
+        let nowhere = ImageState { residency: Residency::Host, placement: Placement::ROOT };
         let read = sources.iter().map(|(value, at, gone)| (*value, (at.unwrap_or(nowhere), *gone)));
         let others_there = others.iter().map(|other| (other.value, (other.state, false)));
         let there: HashMap<ValueId, (ImageState, bool)> = others_there.chain(read).collect();
@@ -134,8 +134,9 @@ impl Session {
         self.plan_of((graph, wants), &setting, (&|value| there.get(&value).copied(), &others), &mut dump)
     }
 
-    /// Plan for a program, given the state of each image and the other images on the device. This is the only call of
-    /// the planner.
+    /// Plan for a program, given the state of each image and the other images on the device: the faster of a plan that
+    /// divides rows, and one in which ranks also compute [parts](divide) of a result alone. This is the only call of the
+    /// planner.
     pub(crate) fn plan_of(
         &self,
         (graph, wants): (&Graph<Op>, &[ResultDelivery]),
@@ -144,7 +145,7 @@ impl Session {
         dump: Dump<'_>,
     ) -> Result<Plan> {
         let is_compared = setting.mode != self.0.settings.mode;
-        let mut with = |fuse: bool, joined: bool| -> Result<Plan> {
+        let mut with = |graph: &Graph<Op>, fuse: bool, joined: bool| -> Result<Plan> {
             let mut kernels = if is_compared {
                 lower(graph.clone())
             } else {
@@ -153,18 +154,29 @@ impl Session {
             add_bystanders(&mut kernels, others);
             let values: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| n.op.source_value()).collect();
             let at = |n: NodeId| values[n.0].and_then(found);
-            let nowhere = ImageState { residency: Residency::Host, placement: Placement::Root };
+            let nowhere = ImageState { residency: Residency::Host, placement: Placement::ROOT };
             let (state, gone) =
                 (|n| at(n).map_or(nowhere, |(state, _)| state), |n| at(n).is_some_and(|(_, gone)| gone));
             plan(kernels, wants, setting, state, gone, dump)
         };
-        let plan = with(true, true)?.or_apart(|| with(true, false))?;
+        let plan = with(graph, true, true)?.or_apart(|| with(graph, true, false))?;
+        let ranks = setting.partition.ranks();
+        let meet = setting.hosts == Hosts::Separate || setting.direct;
+        // Ranks with different kinds of devices predict different times.
+        let is_open = self.mode() == Mode::Fused && !is_compared && meet && !setting.machine.is_mixed();
+        let divided = is_open.then(|| divide(graph, setting.machine.of(0), ranks)).flatten();
+        if let Some(graph) = &divided {
+            let in_parts = with(graph, true, true)?;
+            if in_parts.fits && in_parts.predicted < plan.predicted {
+                return Ok(in_parts);
+            }
+        }
         if plan.fits || is_compared || self.mode() != Mode::Fused {
             return Ok(plan);
         }
         // A fused kernel may read more images at once than fit on the device. One operation reads at most three.
         log::info!("fused kernels need more memory than the device has; continuing without fusion");
-        with(false, false)
+        with(graph, false, false)
     }
 }
 

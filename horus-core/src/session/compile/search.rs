@@ -9,7 +9,7 @@
 use crate::comm::agree::agree_on;
 use crate::error::{Error, Result};
 use crate::ir::graph::{Node, ValueId};
-use crate::machine::{HostSide, MachineProfile};
+use crate::machine::HostSide;
 use crate::plan::movement::Load;
 use crate::plan::partition::Partition;
 use crate::plan::state::{Hosts, ImageState, Placement};
@@ -127,10 +127,8 @@ impl Session {
     /// The number of ranks for a program, if ranks may choose differently because only some have devices with their own
     /// memory: the choice of the first of these, which knows what fits. `mine` is 0 if this rank has no plan. Collective.
     pub(crate) fn agreed_choice(&self, engine: &Engine, mine: usize) -> Result<usize> {
-        let profiles = engine.machine.profiles();
-        let own_memory = profiles.iter().position(|profile| !profile.is_unified());
-        let is_mixed = own_memory.is_some() && profiles.iter().any(MachineProfile::is_unified);
-        let Some(first) = own_memory.filter(|_| self.ranks() > 1 && is_mixed) else { return Ok(mine) };
+        let own_memory = (0..self.ranks()).find(|rank| !engine.machine.of(*rank).is_unified());
+        let Some(first) = own_memory.filter(|_| engine.machine.is_mixed()) else { return Ok(mine) };
         let comm = &*self.0.comm;
         agree_on(comm, "choosing ranks")?;
         let all = comm.gather(mine as u64).map_err(|e| e.during(comm.rank(), "choosing ranks"))?;
@@ -175,7 +173,7 @@ impl Session {
     /// State in which a plan for `among` ranks or devices finds an image.
     pub(crate) fn arranged(&self, engine: &Engine, at: ImageState, laid: usize, among: usize) -> ImageState {
         let brought = ImageState {
-            placement: if among == 1 || engine.device_count() > 1 { Placement::Replicated } else { Placement::Root },
+            placement: if among == 1 || engine.device_count() > 1 { Placement::Replicated } else { Placement::ROOT },
             ..on_host(engine.unified())
         };
         at.usable_by(among, engine.hosts(), laid).unwrap_or(brought)

@@ -87,7 +87,8 @@ impl Session {
         let height = image.geometry.shape.height;
         let strip = |rank: usize| match image.state.placement {
             Placement::Strips(_) if rank < made.partition.ranks() => made.partition.strip(rank, height),
-            Placement::Root | Placement::Replicated if rank == 0 => Window::whole(height),
+            Placement::On(owner) if rank == owner => Window::whole(height),
+            Placement::Replicated if rank == 0 => Window::whole(height),
             _ => Window::new(0, 0),
         };
         Some(RankStrips { geometry: image.geometry, strips: (0..self.ranks()).map(strip).collect() })

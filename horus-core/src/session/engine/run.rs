@@ -269,7 +269,7 @@ impl Session {
     ) -> Result<(), EvaluationError> {
         let Some(image) = state.images.in_memory.get(&value) else { return Ok(()) };
         let (shape, dtype, laid, at) = (image.geometry.shape, image.geometry.dtype, image.among(), image.state);
-        if at.placement == Placement::Root {
+        if at.placement == Placement::ROOT {
             return Ok(());
         }
         let site = std::panic::Location::caller().into();
@@ -298,7 +298,7 @@ impl Session {
             None => None,
         };
         state.images.freed.extend(state.images.in_memory.remove(&value));
-        state.images.give(value, shape, dtype, pixels, Placement::Root);
+        state.images.give(value, shape, dtype, pixels, Placement::ROOT);
         Ok(())
     }
 

@@ -302,8 +302,8 @@ impl RegionInput {
     pub(crate) fn rows_of(&self, session: &Session, rank: usize) -> Window {
         let height = self.shape.height;
         match self.placement {
-            Placement::Root if rank > 0 => Window::new(0, 0),
-            Placement::Root | Placement::Replicated => Window::whole(height),
+            Placement::On(owner) if rank != owner => Window::new(0, 0),
+            Placement::On(_) | Placement::Replicated => Window::whole(height),
             Placement::Strips(halo) => {
                 session.0.partition.strip(rank, height).grown(halo.up, halo.down).clipped(height)
             }
@@ -365,7 +365,7 @@ impl RegionInput {
     pub(crate) fn all(value: ValueId, later: OnDemandImage) -> RegionInput {
         let (shape, dtype) = (later.shape, later.dtype);
         let from = RegionInputOrigin::Later(later, value, Rect::whole(shape));
-        RegionInput { value, shape, dtype, from, placement: Placement::Root }
+        RegionInput { value, shape, dtype, from, placement: Placement::ROOT }
     }
 
     /// The image, if the input is all of it.
@@ -493,7 +493,7 @@ impl RegionSupply for RegionInputs<'_> {
         self.known.insert((of, region), value);
         let (shape, dtype) = (region.shape(later.shape), later.dtype);
         let from = RegionInputOrigin::Later(later.clone(), of, region);
-        self.parts.push(RegionInput { value, shape, dtype, from, placement: Placement::Root });
+        self.parts.push(RegionInput { value, shape, dtype, from, placement: Placement::ROOT });
         Some(value)
     }
 

@@ -127,7 +127,7 @@ impl Session {
 
     /// Creates an image whose pixels rank 0 has. Other ranks pass `None` and must agree on shape and type.
     pub(crate) fn source_on_root(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, site: Site) -> Handle {
-        self.keep(shape, dtype, pixels, Placement::Root, site)
+        self.keep(shape, dtype, pixels, Placement::ROOT, site)
     }
 
     fn keep(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement, site: Site) -> Handle {
@@ -155,7 +155,7 @@ impl Session {
         self.change(move |state| {
             let value = state.names.value();
             state.images.on_demand.insert(value, later);
-            state.images.given.insert(value, Placement::Root);
+            state.images.given.insert(value, Placement::ROOT);
             state.program.record(id, Op::Source(value), &[], shape, dtype, site);
         });
         Handle::new(self, Ok(id), (shape, dtype))

@@ -106,7 +106,7 @@ impl PlanCheck<'_> {
     /// invalidates the host copy.
     pub(super) fn upload_strip(&mut self, n: NodeId, halo: Halo, band: Band) -> Result<(), String> {
         let (rows, whole) = (self.host(n)?, Window::whole(self.height(n)));
-        if self.on_root[n.0] || !rows.covers(whole) {
+        if self.owner[n.0].is_some() || !rows.covers(whole) {
             return Err(format!("{n} is not whole on every host"));
         }
         if band.begins() && self.images[n.0].device.is_some() {
@@ -122,7 +122,7 @@ impl PlanCheck<'_> {
     /// Gathers a band of every strip on rank 0's device.
     pub(super) fn gather_band(&mut self, n: NodeId, band: Band) -> Result<(), String> {
         self.added_up(n)?;
-        if self.on_root[n.0] {
+        if self.owner[n.0].is_some() {
             return Err(format!("{n} has no strips"));
         }
         let (held, rows) = (self.side(n, true)?, band.of(self.strip(self.height(n))));

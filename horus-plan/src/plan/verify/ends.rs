@@ -72,13 +72,13 @@ impl PlanCheck<'_> {
             return if host.or(device).is_none() { Ok(()) } else { Err(format!("{n} is told to be gone, and is not")) };
         };
         self.added_up(n)?;
-        let told = (state.residency.host(), state.residency.device(), state.placement == Placement::Root);
-        if (host.is_some(), device.is_some(), self.on_root[n.0]) != told {
+        let told = (state.residency.host(), state.residency.device(), state.placement.owner());
+        if (host.is_some(), device.is_some(), self.owner[n.0]) != told {
             return Err(format!("{n} is told to be {state}, and is elsewhere"));
         }
         let need = match state.placement {
-            Placement::Root if self.rank > 0 => Window::new(0, 0),
-            Placement::Root | Placement::Replicated => Window::whole(self.height(n)),
+            Placement::On(owner) if self.rank != owner => Window::new(0, 0),
+            Placement::On(_) | Placement::Replicated => Window::whole(self.height(n)),
             Placement::Strips(halo) => self.grown(self.height(n), halo),
         };
         let mut held = [host, device].into_iter().flatten();

@@ -500,11 +500,11 @@ impl<'a> BlockSteps<'a> {
             let shape = image.geometry.shape;
             let whole = |rank| RankRect { rank, image: i, rect: Rect::whole(shape), buffer: i, turn: [0; 2] };
             match image.state.placement {
-                Placement::Root => held.push(whole(Some(0))),
+                Placement::On(owner) => held.push(whole(Some(owner))),
                 Placement::Replicated => held.push(whole(None)),
                 Placement::Strips(_) => held.extend(self.strips(i, shape).map(|at| RankRect { buffer: i, ..at })),
             }
-            let here = image.state.placement != Placement::Root || rank == 0;
+            let here = image.state.placement.owner().is_none_or(|owner| owner == rank);
             parts.push(here.then(|| DeviceRectangle::share_or_copy(device, image)).transpose().map_err(failed)?);
         }
         let mut needed = self.needed(|input| Some(index(input.of)));
