@@ -59,14 +59,14 @@ impl PlanExecution<'_> {
 
     /// Unshared host memory for a result that the device can write to, if there is any.
     fn room(&mut self, bytes: usize) -> Option<Memory> {
-        let fits = |room: &mut HostBuffer| room.len() == bytes && !room.is_shared();
-        let room = match self.cx.room.take_if(fits) {
-            Some(room) => room,
+        let fits = |room: &HostBuffer| room.len() == bytes && !room.is_shared();
+        let room = match self.cx.rooms.iter().position(fits) {
+            Some(at) => self.cx.rooms.remove(at),
             None => {
                 self.page_locked(bytes).inspect_err(|e| log::debug!("a result is copied to the host: {e}")).ok()??
             }
         };
-        let refused = |room| *self.cx.room = Some(room);
+        let refused = |room| self.cx.rooms.push(room);
         self.cx.device.staging().map(room).map_err(refused).ok()
     }
 

@@ -74,8 +74,8 @@ pub struct ExecutionContext<'a> {
     pub keep: usize,
     /// When copies of sent results start.
     pub sending: DownloadStart,
-    /// Memory for the delivered result, if it is known and the device can write to it.
-    pub room: &'a mut Option<HostBuffer>,
+    /// Memory for delivered results, if it is known and the device can write to it.
+    pub rooms: &'a mut Vec<HostBuffer>,
     /// Batches of the plan.
     pub batches: &'a mut Batches,
 }

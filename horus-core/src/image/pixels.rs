@@ -67,7 +67,7 @@ impl<T: Element> Pixels<T> {
         &mut self.buffer
     }
 
-    /// Moves the memory out, for a device that can compute there; [`Pixels::restore`] returns it.
+    /// Moves the memory out, for a device that can compute there; [`Pixels::take_back`] returns it.
     pub(super) fn take_for_device(&mut self, session: &Session) -> Option<HostBuffer> {
         if self.undecided.is_some() || !self.is_page_locked() || !session.may_map() {
             return None;
@@ -76,10 +76,13 @@ impl<T: Element> Pixels<T> {
         Some(std::mem::replace(&mut self.buffer, HostBuffer::zeroed(0)))
     }
 
-    /// Puts back the memory that [`Pixels::take_for_device`] moved out.
-    pub(super) fn restore(&mut self, lent: Option<HostBuffer>) {
-        if let Some(buffer) = lent {
-            self.buffer = buffer;
+    /// Puts back memory that fits, if [`Pixels::take_for_device`] moved it out.
+    pub(super) fn take_back(&mut self, rooms: &mut Vec<HostBuffer>) {
+        let bytes = self.shape.len() * size_of::<T>();
+        if self.buffer.len() != bytes
+            && let Some(at) = rooms.iter().position(|room| room.len() == bytes)
+        {
+            self.buffer = rooms.remove(at);
         }
     }
 

@@ -188,12 +188,12 @@ impl<T: Element> Image<T> {
         let (session, handle) = (self.session(), self.handle());
         match place {
             Some(PixelTarget::Pixels(pixels)) => {
-                let mut room = pixels.take_for_device(session);
-                let read = session.read_back_into(handle, root, call, &mut room, |coming, room| {
-                    pixels.restore(room);
+                let mut rooms: Vec<_> = pixels.take_for_device(session).into_iter().collect();
+                let read = session.read_back_into(handle, root, call, &mut rooms, |coming, rooms| {
+                    pixels.take_back(rooms);
                     put_pixels(coming, pixels)
                 });
-                pixels.restore(room);
+                pixels.take_back(&mut rooms);
                 let repaired = pixels.repair(session).map_err(|source| session.at_host(call, source));
                 read.and_then(|read| repaired.map(|()| read))
             }

@@ -4,7 +4,8 @@ use super::read::{PixelTarget, put_pixels, put_values};
 use super::{Image, ReadTarget};
 use crate::dtype::Element;
 use crate::error::{Call, DeviceError, Error, Result};
-use crate::session::{Handle, RequestedValue, Session};
+use crate::host::buffer::HostBuffer;
+use crate::session::{Handle, RequestedValue, ResultTarget, Session};
 
 /// Images with their targets, for [`Session::read_into`]: a pair, or a tuple, array or vector of
 /// pairs. A pair is `(&image, &mut target)`, with a target as in [`Image::read_into`].
@@ -18,21 +19,44 @@ pub trait Reads<'a> {
 #[expect(missing_debug_implementations, reason = "nobody has one")]
 pub struct ReadRequest<'a> {
     value: &'a Handle,
-    put: TargetWriter<'a>,
+    target: Box<dyn ResultTarget + 'a>,
 }
 
-type TargetWriter<'a> = Box<dyn FnOnce(RequestedValue<'_>) -> Result<(), DeviceError> + Send + 'a>;
+impl<T: Element> ResultTarget for PixelTarget<'_, T> {
+    fn lend(&mut self, session: &Session) -> Option<HostBuffer> {
+        match self {
+            PixelTarget::Pixels(pixels) => pixels.take_for_device(session),
+            PixelTarget::Values(_) => None,
+        }
+    }
+
+    fn take_back(&mut self, rooms: &mut Vec<HostBuffer>) {
+        if let PixelTarget::Pixels(pixels) = self {
+            pixels.take_back(rooms);
+        }
+    }
+
+    fn put(&mut self, coming: RequestedValue<'_>) -> Result<(), DeviceError> {
+        match self {
+            PixelTarget::Pixels(pixels) => put_pixels(coming, pixels),
+            PixelTarget::Values(values) => put_values(coming, values),
+        }
+    }
+
+    fn repair(&mut self, session: &Session) -> Result<(), DeviceError> {
+        match self {
+            PixelTarget::Pixels(pixels) => pixels.repair(session),
+            PixelTarget::Values(_) => Ok(()),
+        }
+    }
+}
 
 impl<'a, T: Element, R: ReadTarget<T> + ?Sized> Reads<'a> for (&'a Image<T>, &'a mut R) {
     fn add_to(self, reads: &mut Vec<ReadRequest<'a>>, call: Call) -> Result<()> {
         let (image, target) = self;
         image.look()?;
-        let place = image.fitting(call, target.place())?;
-        let put: TargetWriter<'a> = match place {
-            PixelTarget::Pixels(pixels) => Box::new(move |coming| put_pixels(coming, pixels)),
-            PixelTarget::Values(values) => Box::new(move |coming| put_values(coming, values)),
-        };
-        reads.push(ReadRequest { value: image.handle(), put });
+        let target = Box::new(image.fitting(call, target.place())?);
+        reads.push(ReadRequest { value: image.handle(), target });
         Ok(())
     }
 }
@@ -96,6 +120,6 @@ impl Session {
         if all.iter().any(|read| !self.same(&read.value.session)) {
             return Err(Error::ForeignImage { op: call.op, site: call.site });
         }
-        self.read_several(all.into_iter().map(|read| (read.value, read.put)).collect(), call)
+        self.read_several(all.into_iter().map(|read| (read.value, read.target)).collect(), call)
     }
 }

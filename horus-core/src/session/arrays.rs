@@ -39,6 +39,11 @@ impl RequestedValue<'_> {
         matches!(self.delivered, Delivered::OnHost(_))
     }
 
+    /// Returns `true` if the pixels are in page-locked memory that nothing else uses, such as a target's.
+    fn is_in_page_locked_memory(&self) -> bool {
+        matches!(&self.delivered, Delivered::OnHost(host) if host.adopted().is_some() && !host.is_shared())
+    }
+
     /// Waits for the pixels and returns a buffer with them, possibly shared.
     pub(crate) fn shared(mut self) -> Result<HostBuffer, DeviceError> {
         self.computed()?;
@@ -137,6 +142,18 @@ impl DeferredSession {
     }
 }
 
+/// The target of one of several results.
+pub(crate) trait ResultTarget: Send {
+    /// Moves out the memory, if a device can compute there.
+    fn lend(&mut self, session: &Session) -> Option<HostBuffer>;
+    /// Takes back memory that fits, if the target has lent its own.
+    fn take_back(&mut self, rooms: &mut Vec<HostBuffer>);
+    /// Writes the result.
+    fn put(&mut self, coming: RequestedValue<'_>) -> Result<(), DeviceError>;
+    /// Replaces memory that was lost in a failed evaluation.
+    fn repair(&mut self, session: &Session) -> Result<(), DeviceError>;
+}
+
 impl Session {
     /// Evaluates a value, whose pixels `reader` copies to this rank's host. With `root` only rank 0 gets them, and the
     /// others get `None`. Pixels are row-major, with the channels of each pixel next to each other. Errors name the
@@ -148,18 +165,18 @@ impl Session {
         call: Call,
         reader: impl FnOnce(RequestedValue<'_>) -> Result<R, DeviceError>,
     ) -> Result<Option<R>> {
-        self.read_back_into(value, root, call, &mut None, |coming, _| reader(coming))
+        self.read_back_into(value, root, call, &mut Vec::new(), |coming, _| reader(coming))
     }
 
-    /// Like [`Session::read_back`], but the device may compute into `room`, which must not be shared. Then `room`
-    /// becomes the result, otherwise the reader gets it back.
+    /// Like [`Session::read_back`], but the device may compute into one of `rooms`, which must not be shared. That one
+    /// becomes the result; the reader gets the others back.
     pub(crate) fn read_back_into<R>(
         &self,
         value: &Handle,
         root: bool,
         call: Call,
-        room: &mut Option<HostBuffer>,
-        reader: impl FnOnce(RequestedValue<'_>, Option<HostBuffer>) -> Result<R, DeviceError>,
+        rooms: &mut Vec<HostBuffer>,
+        reader: impl FnOnce(RequestedValue<'_>, &mut Vec<HostBuffer>) -> Result<R, DeviceError>,
     ) -> Result<Option<R>> {
         let want = match (self.ranks(), root) {
             (1, _) => ResultDelivery::Requester,
@@ -167,16 +184,15 @@ impl Session {
             (_, false) => ResultDelivery::Everyone,
         };
         let mut state = self.lock("evaluating")?;
-        state.room = room.take();
+        state.rooms = std::mem::take(rooms);
         let looked = self.look_at(&mut state, &[value], want, DownloadStart::WithTarget);
-        *room = state.room.take();
+        *rooms = std::mem::take(&mut state.rooms);
         let mut pending = looked?;
         let delivered = pending.nodes.first().and_then(|n| pending.delivered.remove(n));
         // The pixels that rank 0 requests may also be on other ranks.
         let delivered = delivered.filter(|_| !root || self.rank() == 0);
         let Some(delivered) = delivered else { return Ok(None) };
-        let read =
-            reader(RequestedValue { delivered, workers: self.workers(), trace: Some(&mut state.trace) }, room.take());
+        let read = reader(RequestedValue { delivered, workers: self.workers(), trace: Some(&mut state.trace) }, rooms);
         self.publish(&state);
         match read {
             Ok(read) => Ok(Some(read)),
@@ -184,23 +200,50 @@ impl Session {
         }
     }
 
-    /// [`Session::read_back`] for several values, in one evaluation, with a reader for each. They are copied
-    /// concurrently.
-    pub(crate) fn read_several<R>(&self, results: Vec<(&Handle, R)>, call: Call) -> Result<()>
-    where
-        R: FnOnce(RequestedValue<'_>) -> Result<(), DeviceError> + Send,
-    {
+    /// [`Session::read_back`] for several values, in one evaluation, with a target for each. They are copied
+    /// concurrently; if all targets lend their memory, the device may compute there.
+    pub(crate) fn read_several<'a>(
+        &self,
+        results: Vec<(&Handle, Box<dyn ResultTarget + 'a>)>,
+        call: Call,
+    ) -> Result<()> {
+        let (values, mut targets): (Vec<&Handle>, Vec<_>) = results.into_iter().unzip();
+        let lent: Vec<Option<HostBuffer>> = targets.iter_mut().map(|target| target.lend(self)).collect();
+        let all_lend = lent.iter().all(Option::is_some);
+        let mut rooms: Vec<HostBuffer> = lent.into_iter().flatten().collect();
+        if !all_lend {
+            targets.iter_mut().for_each(|target| target.take_back(&mut rooms));
+        }
+        let read = self.read_to(&values, &mut targets, &mut rooms, call);
+        let repair = |target: &mut Box<dyn ResultTarget + 'a>| {
+            target.take_back(&mut rooms);
+            target.repair(self)
+        };
+        let repaired = targets.iter_mut().map(repair).fold(Ok(()), Result::and);
+        read.and(repaired.map_err(|source| self.at_host(call, source)))
+    }
+
+    /// [`Session::read_several`], with the memory that the targets lent. What is not used is left in `rooms`.
+    fn read_to<'a>(
+        &self,
+        values: &[&Handle],
+        targets: &mut [Box<dyn ResultTarget + 'a>],
+        rooms: &mut Vec<HostBuffer>,
+        call: Call,
+    ) -> Result<()> {
         let want = if self.ranks() > 1 { ResultDelivery::Everyone } else { ResultDelivery::Requester };
-        let values: Vec<&Handle> = results.iter().map(|(value, _)| *value).collect();
         let mut state = self.lock("evaluating")?;
-        let mut pending = self.look_at(&mut state, &values, want, DownloadStart::WithTarget)?;
+        state.rooms = std::mem::take(rooms);
+        let looked = self.look_at(&mut state, values, want, DownloadStart::WithTarget);
+        *rooms = std::mem::take(&mut state.rooms);
+        let mut pending = looked?;
         let workers = self.workers();
         let (mut coming, mut again) = (Vec::new(), Vec::new());
-        for (node, (value, reader)) in pending.nodes.iter().zip(results) {
+        for ((node, value), target) in pending.nodes.iter().zip(values).zip(targets) {
             match pending.delivered.remove(node) {
-                Some(delivered) => coming.push((RequestedValue { delivered, workers, trace: None }, reader)),
+                Some(delivered) => coming.push((RequestedValue { delivered, workers, trace: None }, target)),
                 // Two values have become one node.
-                None => again.push((value, reader)),
+                None => again.push((value, target)),
             }
         }
         let start = Instant::now();
@@ -209,11 +252,14 @@ impl Session {
         let start = Instant::now();
         let read = std::thread::scope(|scope| {
             let (mut flying, mut read) = (Vec::new(), begun);
-            for (coming, reader) in coming {
+            for (coming, target) in coming {
+                if !coming.is_in_page_locked_memory() {
+                    target.take_back(rooms);
+                }
                 if coming.is_here() {
-                    read = read.and_then(|()| reader(coming));
+                    read = read.and_then(|()| target.put(coming));
                 } else {
-                    flying.push(scope.spawn(move || reader(coming)));
+                    flying.push(scope.spawn(move || target.put(coming)));
                 }
             }
             let died = |_| Err(DeviceError::Internal("a thread that reads a result has panicked".into()));
@@ -223,7 +269,10 @@ impl Session {
         self.publish(&state);
         read.map_err(|source| self.unread(&mut state, call, source))?;
         drop(state);
-        again.into_iter().try_for_each(|(value, reader)| self.read_back(value, false, call, reader).map(drop))
+        again.into_iter().try_for_each(|(value, target)| {
+            target.take_back(rooms);
+            self.read_back(value, false, call, |coming| target.put(coming)).map(drop)
+        })
     }
 
     /// An error of pixels on their way to this rank's host. It ends the other ranks, which would not learn of a late

@@ -129,7 +129,7 @@ impl SessionBuilder {
             program: RecordedProgram::default(),
             names: Numbering::default(),
             images,
-            room: None,
+            rooms: Vec::new(),
             plans: PlanCache::default(),
             stats: Stats::default(),
             trace,

@@ -47,7 +47,7 @@ use self::state::failure::ValueFailure;
 use self::state::lock::StateLock;
 use self::state::start::{SessionOwner, Starter};
 
-pub(crate) use arrays::{DeferredSession, RequestedValue};
+pub(crate) use arrays::{DeferredSession, RequestedValue, ResultTarget};
 pub(crate) use attributes::{Attributes, SizeReduction};
 pub use blocks::BlockMap;
 pub use builder::SessionBuilder;

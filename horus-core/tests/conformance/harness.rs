@@ -384,7 +384,7 @@ fn outcome(
         trace: &mut Trace::new(comm.rank(), false),
         keep: 0,
         sending: DownloadStart::AtOnce,
-        room: &mut None,
+        rooms: &mut Vec::new(),
         batches: &mut Batches::default(),
     };
     execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::image::Image;
+use horus_core::image::{Image, Pixels};
 use horus_core::plan::Transfer;
 use horus_core::session::Session;
 use horus_testing::faulty::FaultyDevice;
@@ -73,6 +73,35 @@ fn a_choice_that_turns_out_badly_is_not_made_again() {
 }
 
 #[test]
+fn several_results_are_computed_in_the_memory_of_their_targets() {
+    for transfer in [Transfer::Auto, Transfer::Implicit] {
+        let (session, log) = logged(transfer);
+        let room = || session.pixels::<f32>(LARGE, LARGE, 1).unwrap();
+        let (from, mut twice, mut thrice) = (room(), room(), room());
+        let given = |twice: &[f32], thrice: &[f32]| {
+            let mut places = [twice.as_ptr(), thrice.as_ptr()];
+            places.sort_unstable();
+            places
+        };
+        let before = given(&twice, &thrice);
+        for _ in 0..3 {
+            let image = Image::from_pixels(&session, from.clone()) + 1.0;
+            session.read_into(((&(&image * 2.0), &mut twice), (&(&image * 3.0), &mut thrice))).unwrap();
+            assert!(twice.iter().all(|v| *v == 2.0) && thrice.iter().all(|v| *v == 3.0));
+        }
+        assert_eq!(given(&twice, &thrice), before, "{transfer:?}: the memory is that of the targets");
+        assert_eq!((log.get().writes, log.get().reads, log.get().maps), (0, 0, 9), "{transfer:?}");
+        // With a target that lends nothing, all are copied, and keep their memory.
+        let image = Image::from_pixels(&session, from.clone());
+        let (mut values, product) = (vec![0.0; LARGE * LARGE], &image * 2.0);
+        let sum = &image + 4.0;
+        session.read_into(((&product, &mut twice), (&sum, &mut values), (&product, &mut thrice))).unwrap();
+        assert!(twice.iter().all(|v| *v == 0.0) && values.iter().all(|v| *v == 4.0) && thrice[..] == twice[..]);
+        assert!(twice.is_page_locked() && thrice.is_page_locked());
+    }
+}
+
+#[test]
 fn ordinary_memory_is_copied_whatever_is_requested() {
     let plain = || SimulatedDevice::new(cpu(), 1 << 28);
     let values: Vec<f32> = (0..64 * 48).map(|i| (i % 97) as f32).collect();
@@ -100,23 +129,31 @@ fn ordinary_memory_is_copied_whatever_is_requested() {
 
 #[test]
 fn pixels_keep_their_size_and_type_whatever_fails() {
-    let program = |session: &Session, to: &mut horus_core::image::Pixels<bool>| {
+    let program = |session: &Session, to: &mut Pixels<bool>, and: &mut Option<Pixels<bool>>| {
         let from = session.pixels::<f32>(30, 20, 1).unwrap();
-        Image::from_pixels(session, from).gauss(1.0).gt(-1.0).read_into(to)
+        let smooth = Image::from_pixels(session, from).gauss(1.0);
+        let above = smooth.gt(-1.0);
+        match and {
+            Some(and) => session.read_into(((&above, to), (&smooth.lt(1.0), and))),
+            None => above.read_into(to),
+        }
     };
     let mut failures = 0;
-    for call in 0..12 {
+    for (call, several) in (0..16).flat_map(|call| [(call, false), (call, true)]) {
         let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), 1 << 28).with_mapping());
         let session = Session::on(Box::new(device)).transfer(Transfer::Implicit).build().unwrap();
-        let mut to = session.pixels::<bool>(30, 20, 1).unwrap();
+        let room = || session.pixels::<bool>(30, 20, 1).unwrap();
+        let (mut to, mut and) = (room(), several.then(room));
         fault.fail_after(call);
-        let first = program(&session, &mut to);
+        let first = program(&session, &mut to, &mut and);
         failures += usize::from(first.is_err());
-        assert_eq!(to.len(), 600, "call {call} fails");
-        assert!(to.iter().all(|b| !*b || first.is_ok()), "call {call} fails");
+        for to in [Some(&to), and.as_ref()].into_iter().flatten() {
+            assert_eq!(to.len(), 600, "call {call} fails");
+            assert!(to.iter().all(|b| !*b || first.is_ok()), "call {call} fails");
+        }
         fault.disarm();
-        program(&session, &mut to).unwrap();
-        assert!(to.iter().all(|b| *b));
+        program(&session, &mut to, &mut and).unwrap();
+        assert!([Some(&to), and.as_ref()].into_iter().flatten().all(|to| to.iter().all(|b| *b)));
     }
     assert!(failures > 0, "no call fails the evaluation");
 }

@@ -169,6 +169,8 @@ mod tests {
     use horus_base::dtype::{Arithmetic, Scalar};
     use horus_base::shape::Shape;
 
+    type Operations<T, const N: usize> = [(PixelOp, fn(T, T) -> T); N];
+
     /// Fails if a bracket changes the bits of a combination of any three values.
     fn any_brackets<T: Arithmetic + Copy>(
         op: PixelOp,
@@ -192,7 +194,7 @@ mod tests {
     fn brackets_change_no_bit() {
         let nan = f32::from_bits(f32::NAN.to_bits() | 7);
         let floats = [f32::NAN, nan, -0.0, 0.0, 1.5, -2.0, f32::INFINITY, f32::NEG_INFINITY];
-        let operations: [(PixelOp, fn(f32, f32) -> f32); 6] = [
+        let operations: Operations<f32, 6> = [
             (PixelOp::Min, Arithmetic::min),
             (PixelOp::Max, Arithmetic::max),
             (PixelOp::Minimum, Arithmetic::minimum),
@@ -204,7 +206,7 @@ mod tests {
             any_brackets(op, DType::F32, combine, &floats, |v| v.to_bits().into());
         }
         let integers = [0u8, 1, 7, 128, 200, 255];
-        let operations: [(PixelOp, fn(u8, u8) -> u8); 4] = [
+        let operations: Operations<u8, 4> = [
             (PixelOp::Add, Arithmetic::add),
             (PixelOp::BitwiseAnd, Arithmetic::bitwise_and),
             (PixelOp::BitwiseOr, Arithmetic::bitwise_or),

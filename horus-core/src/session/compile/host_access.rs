@@ -40,11 +40,11 @@ impl Session {
         let locked =
             |v: &ValueId| state.images.in_memory.get(v).and_then(|i| i.host.as_ref()).is_some_and(|b| staging.maps(b));
         let on_host = sources.iter().filter(|(_, s, _)| s.is_some_and(|s| s.residency == Residency::Host));
-        let results = match &state.room {
-            Some(room) => staging.maps(room),
+        let results = match state.rooms.as_slice() {
             // A caller that waits now is indifferent to where the result is computed. Pages are locked for it only on
             // request.
-            None => !foreseen && sending == DownloadStart::WithTarget,
+            [] => !foreseen && sending == DownloadStart::WithTarget,
+            rooms => rooms.iter().all(|room| staging.maps(room)),
         };
         Mappable { sources: on_host.map(|(v, ..)| *v).filter(locked).collect(), results, ..none }
     }

@@ -69,7 +69,7 @@ impl Session {
             let mut parts = image.map_or_else(Vec::new, StoredImage::into_each).into_iter();
             per_lane.iter_mut().for_each(|lane| lane.push(parts.next()));
         }
-        let SessionState { trace, lane_traces, room, .. } = state;
+        let SessionState { trace, lane_traces, rooms, .. } = state;
         let keep = self.0.settings.max_pinned;
         let failed: Mutex<Option<Error>> = Mutex::default();
         let observe = |step, steps, text: &dyn Fn() -> String| {
@@ -126,7 +126,7 @@ impl Session {
                         trace,
                         keep,
                         sending,
-                        room: &mut None,
+                        rooms: &mut Vec::new(),
                         batches: &mut Batches::default(),
                     };
                     run(comm, images, new, context)
@@ -141,7 +141,7 @@ impl Session {
                 trace,
                 keep,
                 sending,
-                room,
+                rooms,
                 batches: &mut Batches::default(),
             };
             let first = run(&comms[0], first, false, context);

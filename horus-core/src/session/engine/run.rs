@@ -230,7 +230,7 @@ impl Session {
             trace: &mut state.trace,
             keep: if self.ranks() == 1 { self.0.settings.max_pinned } else { 0 },
             sending,
-            room: &mut state.room,
+            rooms: &mut state.rooms,
             batches,
         };
         match execute(plan, images, context) {

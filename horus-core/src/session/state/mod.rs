@@ -27,8 +27,8 @@ pub(crate) struct SessionState {
     /// Source of value numbers; behind the lock, so that all ranks name values alike.
     pub(crate) names: Numbering,
     pub(crate) images: SessionImages,
-    /// Target of the current read, if the device can write to that memory.
-    pub(crate) room: Option<HostBuffer>,
+    /// Targets of the current read, if the device can write to their memory.
+    pub(crate) rooms: Vec<HostBuffer>,
     /// Plans of programs that may run again.
     pub(crate) plans: PlanCache,
     pub(crate) stats: Stats,
