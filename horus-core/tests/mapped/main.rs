@@ -102,6 +102,20 @@ fn several_results_are_computed_in_the_memory_of_their_targets() {
 }
 
 #[test]
+fn bands_compute_several_results_by_one_launch() {
+    let (session, log) = logged(Transfer::Streams(std::num::NonZeroU8::new(4)));
+    let room = || session.pixels::<f32>(LARGE, LARGE, 1).unwrap();
+    let (from, mut smooth, mut edges) = (room(), room(), room());
+    let image = Image::from_pixels(&session, from);
+    let both = (image.gauss_xy(2.0, 2.0, 0, 0), image.gauss_xy(2.0, 2.0, 1, 0));
+    let alone = session.stats().made.launches;
+    session.read_into(((&both.0, &mut smooth), (&both.1, &mut edges))).unwrap();
+    let launches = session.stats().made.launches - alone;
+    assert_eq!((launches, log.get().writes), (1, 4), "one launch of four bands");
+    assert!(log.get().reads > 2, "both results are copied in bands");
+}
+
+#[test]
 fn ordinary_memory_is_copied_whatever_is_requested() {
     let plain = || SimulatedDevice::new(cpu(), 1 << 28);
     let values: Vec<f32> = (0..64 * 48).map(|i| (i % 97) as f32).collect();

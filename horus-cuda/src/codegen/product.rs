@@ -1,8 +1,8 @@
 //! Matrix products: calls of `kernels/product.cuh`.
 
-use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ops::MatrixProduct;
+use horus_core::ops::product::ProductTiles;
 
 use super::cpp::{CppCall, Expr, args, template};
 use super::fixed::{plane, with_bounds};
@@ -10,27 +10,16 @@ use super::params::KernelParams;
 use super::{CudaOperation, Generated, KernelLimits, PRELUDE, PRODUCT, Pointer, Shapes, blocks, rows_aligned};
 
 /// Threads along a side of a block: `HS_SIDE` of the kernel.
-const SIDE: usize = 16;
-/// Fewest blocks that occupy a large GPU; with fewer blocks, tiles are smaller.
-const BUSY: usize = 128;
+const SIDE: usize = ProductTiles::SIDE;
 
 /// Terms of an iteration.
 const STEP: usize = 8;
-
-/// Rows and columns of a thread, the largest tile first.
-const fn tiles(dtype: DType) -> [[usize; 2]; 3] {
-    [[8, if dtype.size() == 8 { 4 } else { 8 }], [4, 4], [2, 2]]
-}
 
 impl CudaOperation for MatrixProduct {
     fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let (a, b, out) = (shapes.inputs[0], shapes.inputs[1], shapes.output);
         let (rows, width, planes) = (shapes.rows.len(), out.shape.width, out.shape.planes());
-        let across = |[_, n]: [usize; 2]| width.div_ceil(SIDE * n);
-        let count = |tile: [usize; 2]| across(tile) * rows.div_ceil(SIDE * tile[0]);
-        let [largest @ .., smallest] = tiles(out.dtype);
-        let tile = largest.into_iter().find(|tile| count(*tile) * planes >= BUSY).unwrap_or(smallest);
-        let [m, n] = tile;
+        let ProductTiles { thread: [m, n], count: [across, down] } = ProductTiles::of((out.shape, out.dtype), rows);
         let bytes = out.dtype.size();
         let t = out.dtype.name();
         let mut p = KernelParams::default();
@@ -43,13 +32,13 @@ impl CudaOperation for MatrixProduct {
         p.int("rows", rows.cast_signed());
         p.int("width", width.cast_signed());
         p.int("terms", a.shape.width.cast_signed());
-        p.int("tiles", across(tile).cast_signed());
+        p.int("tiles", across.cast_signed());
         p.int("aligned", rows_aligned(&out) as isize);
         let (from, by, to) = (plane("p.a", "p.a_plane"), plane("p.b", "p.b_plane"), plane("p.out", "p.out_plane"));
         let shared = Expr::Shared(out.dtype, 0);
         let args = args![from, by, shared, to, "p.rows", "p.width", "p.terms", "p.tiles", "p.aligned"];
         let body = [CppCall::new("hs_product", template![m, n, STEP], args).into()];
-        let grid = [blocks(count(tile), "a product")?, blocks(planes, "planes")?];
+        let grid = [blocks(across * down, "a product")?, blocks(planes, "planes")?];
         // Twice `hs_factors::SIZE`: two iterations; a vector separates the rows of the first factor.
         let room = 2 * STEP * ((SIDE * m + 16 / bytes) + SIDE * n) * bytes;
         // Two blocks share the registers of a multiprocessor: while one waits for its factors, the other computes.

@@ -41,13 +41,15 @@ pub enum LaunchBottleneck {
 pub struct OverBus {
     /// Bytes read, counted once per transfer over the bus.
     pub read: f64,
+    /// Bytes read in small pieces.
+    pub pieces: f64,
     /// Bytes written.
     pub written: f64,
 }
 
 impl OverBus {
     /// No traffic.
-    pub const NONE: OverBus = OverBus { read: 0.0, written: 0.0 };
+    pub const NONE: OverBus = OverBus { read: 0.0, pieces: 0.0, written: 0.0 };
 }
 
 /// The cost of a launch.
@@ -163,7 +165,8 @@ impl MachineProfile {
         let around = work.family.is_tiled() && work.reach > BESIDE;
         let of = |copies: &CopyTimes| if around { copies.tiled } else { copies.mapped };
         let (up, down) = (of(&self.upload), of(&self.download));
-        let (read, written) = (bus.read / up.bandwidth, bus.written / down.bandwidth);
+        let read = bus.read / up.bandwidth + bus.pieces / self.upload.tiled.bandwidth;
+        let written = bus.written / down.bandwidth;
         let latency = if read > 0.0 { up.latency } else { down.latency };
         let slowdown = if read.min(written) > 0.5 * read.max(written) { BOTH_WAYS } else { 1.0 };
         let (here_alone, over) = (here.seconds - self.launch.device, read.max(written) * slowdown + latency);

@@ -86,6 +86,17 @@ pub trait ImageOperation {
     /// The work of a launch of `rows` rows.
     fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort;
 
+    /// The number of times that a GPU reads each pixel of an input for the first `rows` rows of a result, if no cache
+    /// serves repeated reads, as over the bus to the host's memory.
+    fn times_read(&self, _input: usize, _output: ImageExtent, _rows: usize) -> usize {
+        1
+    }
+
+    /// Returns `true` if a GPU reads an input in pieces of 32 bytes, the smallest that memory transfers.
+    fn reads_in_pieces(&self, _input: usize) -> bool {
+        false
+    }
+
     /// Bytes of parameters that copies of this value share.
     fn shared_bytes(&self) -> usize {
         0

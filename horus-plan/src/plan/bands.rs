@@ -23,7 +23,7 @@ use super::step::{Action, Band, ComputedRows, LaunchPart, PlanStep};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
 use crate::machine::{HostSide, Load, Machine, MachineProfile};
-use crate::plan::launches::LaunchedNodes;
+use crate::plan::launches::{LaunchedNodes, PlannedLaunches};
 use crate::plan::movement::{over_bus, rows_of, with_room, work_of};
 use crate::plan::state::{Halo, ImageState, Placement, StateEvent};
 use horus_base::shape::Window;
@@ -71,7 +71,9 @@ fn runs(draft: &PlanDraft<'_>) -> Vec<Range<usize>> {
 /// An input of a launch that is uploaded or computed in the same run.
 #[derive(Clone, Copy)]
 struct BandLaunchInput {
-    /// Its index among the inputs of the launch.
+    /// The node of the launch that reads it.
+    node: NodeId,
+    /// Its index among the inputs of that node.
     index: usize,
     /// Its image.
     source: NodeId,
@@ -79,7 +81,8 @@ struct BandLaunchInput {
 
 /// A launch of a run.
 struct BandLaunch {
-    node: NodeId,
+    /// Its nodes; several for a kernel with several results.
+    nodes: Vec<NodeId>,
     rows: ComputedRows,
     room: Halo,
     /// The launch can be computed in bands.
@@ -150,7 +153,8 @@ impl<'d, 'a> Board<'d, 'a> {
             found: RefCell::default(),
         };
         let mut here: HashSet<NodeId> = HashSet::new();
-        for step in &draft.steps[run] {
+        let launches = PlannedLaunches::of(draft.graph, &draft.steps);
+        for (i, step) in draft.steps.iter().enumerate().take(run.end).skip(run.start) {
             board.reasons.insert(key(step.action), step.why.clone());
             match step.action {
                 Action::Upload { node, .. } | Action::Send { node, .. } if board.mapped.holds(node) => {}
@@ -174,11 +178,20 @@ impl<'d, 'a> Board<'d, 'a> {
                     let inputs = kernel.inputs.iter().copied().enumerate();
                     let inputs = inputs
                         .filter(|(_, source)| here.contains(source))
-                        .map(|(index, source)| BandLaunchInput { index, source });
-                    let inputs = inputs.collect();
+                        .map(|(index, source)| BandLaunchInput { node, index, source });
                     let divisible = kernel.op.distribution() == Distribution::Rows && kernel.shape.height > 1;
+                    match board.jobs.last_mut().filter(|_| launches.computes_before(i)) {
+                        Some(job) => {
+                            job.nodes.push(node);
+                            job.inputs.extend(inputs);
+                            job.divisible &= divisible;
+                        }
+                        None => {
+                            let (nodes, inputs) = (vec![node], inputs.collect());
+                            board.jobs.push(BandLaunch { nodes, rows, room, divisible, inputs });
+                        }
+                    }
                     here.insert(node);
-                    board.jobs.push(BandLaunch { node, rows, room, divisible, inputs });
                 }
                 Action::Send { node, .. } => {
                     let strips =
@@ -232,7 +245,7 @@ impl<'d, 'a> Board<'d, 'a> {
     /// All rows that rank `rank` computes in a launch, or has of an uploaded image.
     fn all(&self, node: NodeId, rank: usize) -> Window {
         let (partition, height) = (&self.draft.setting.partition, self.draft.graph.node(node).shape.height);
-        match (self.jobs.iter().find(|job| job.node == node), self.strips.get(&node)) {
+        match (self.jobs.iter().find(|job| job.nodes.contains(&node)), self.strips.get(&node)) {
             (Some(job), _) => rows_of(self.draft.graph, partition, node, rank, job.rows),
             (None, Some(halo)) => with_room(partition.strip(rank, height), *halo, height),
             (None, None) => Window::whole(height),
@@ -283,43 +296,43 @@ impl<'d, 'a> Board<'d, 'a> {
 
     /// Predicted seconds of a band of a launch, on the slowest rank.
     fn seconds(&self, job: &BandLaunch, band: Band) -> f64 {
-        if let Some(known) = self.found.borrow().seconds.get(&(job.node, band)) {
+        if let Some(known) = self.found.borrow().seconds.get(&(job.nodes[0], band)) {
             return *known;
         }
+        let launched = LaunchedNodes::of(self.draft.graph, &job.nodes);
         let seconds = |rank| {
-            let rows = band.of(self.all(job.node, rank));
-            let launched = LaunchedNodes::single(self.draft.graph, &job.node);
+            let rows = band.of(self.all(job.nodes[0], rank));
             let work = work_of(self.draft.graph, &launched, rows);
             let bus = over_bus(self.draft.graph, &launched, rows, |n| self.mapped.holds(n));
             self.machine.slowest(|p| p.launch_over(&work, bus).seconds)
         };
         let longest = (0..self.ranks()).map(seconds).fold(0.0, f64::max);
-        self.found.borrow_mut().seconds.insert((job.node, band), longest);
+        self.found.borrow_mut().seconds.insert((job.nodes[0], band), longest);
         longest
     }
 
-    /// The cut up to which an input must be available for the rows of `job` up to `cut`.
-    fn needed(&self, job: &BandLaunch, BandLaunchInput { index, source }: BandLaunchInput, cut: u8) -> u8 {
-        if let Some(known) = self.found.borrow().needed.get(&(job.node, index, cut)) {
+    /// The cut up to which an input must be available for the rows of its reader up to `cut`.
+    fn needed(&self, BandLaunchInput { node: reader, index, source }: BandLaunchInput, cut: u8) -> u8 {
+        if let Some(known) = self.found.borrow().needed.get(&(reader, index, cut)) {
             return *known;
         }
         let graph = self.draft.graph;
-        let (node, shape) = (graph.node(job.node), graph.node(source).shape);
+        let (node, shape) = (graph.node(reader), graph.node(source).shape);
         let needed = |rank| {
-            let rows = Band { from: 0, to: cut }.of(self.all(job.node, rank));
+            let rows = Band { from: 0, to: cut }.of(self.all(reader, rank));
             let read = node.op.footprint(index, rows, node.shape, shape);
             // A rank that reads no row of the image also needs it to exist.
             if read.is_empty() { u8::from(cut > 0) } else { Band::cut_behind(read.end, self.all(source, rank)).max(1) }
         };
         let most = (0..self.ranks()).map(needed).max().unwrap_or(0);
-        self.found.borrow_mut().needed.insert((job.node, index, cut), most);
+        self.found.borrow_mut().needed.insert((reader, index, cut), most);
         most
     }
 
     /// The cut up to which `job` can be computed if its inputs are available up to the cuts that `there`
     /// returns.
     fn possible(&self, job: &BandLaunch, from: u8, there: impl Fn(NodeId) -> u8) -> u8 {
-        let is_possible = |cut: u8| job.inputs.iter().all(|input| self.needed(job, *input, cut) <= there(input.source));
+        let is_possible = |cut: u8| job.inputs.iter().all(|input| self.needed(*input, cut) <= there(input.source));
         if is_possible(Band::PARTS) {
             return Band::PARTS;
         }
@@ -342,10 +355,11 @@ impl<'d, 'a> Board<'d, 'a> {
         let sent: HashSet<NodeId> = self.sends.iter().map(|(node, _)| *node).collect();
         let (mut tail, mut members, mut seconds) = (Vec::new(), HashSet::new(), 0.0);
         for (j, job) in self.jobs.iter().enumerate().rev() {
-            let readers: Vec<(usize, &BandLaunch)> = self.readers(job.node).collect();
-            let joins = job.divisible
-                && (sent.contains(&job.node) || !readers.is_empty())
-                && readers.iter().all(|(at, reader)| members.contains(at) && self.follows(reader, job.node));
+            let is_used = |node: &NodeId| sent.contains(node) || self.readers(*node).next().is_some();
+            let follow = |node: &NodeId| {
+                self.readers(*node).all(|(at, reader)| members.contains(&at) && self.follows(reader, *node))
+            };
+            let joins = job.divisible && job.nodes.iter().all(|node| is_used(node) && follow(node));
             if joins {
                 members.insert(j);
                 tail.insert(0, j);
@@ -372,7 +386,7 @@ impl<'d, 'a> Board<'d, 'a> {
     fn follows(&self, job: &BandLaunch, source: NodeId) -> bool {
         let half = Band::PARTS / 2;
         let of_it = job.inputs.iter().filter(|input| input.source == source);
-        of_it.map(|input| self.needed(job, *input, half)).all(|cut| cut <= half + half / 2)
+        of_it.map(|input| self.needed(*input, half)).all(|cut| cut <= half + half / 2)
     }
 
     /// The steps in `count` bands, with the launches of `tail` band by band at the end, and their predicted
@@ -383,7 +397,8 @@ impl<'d, 'a> Board<'d, 'a> {
 
     /// Peak bytes on the device, in addition to bytes in use before the run.
     fn peak(&self, actions: impl Iterator<Item = Action>) -> usize {
-        let made = |n: &NodeId| self.uploads.iter().any(|(u, _)| u == n) || self.jobs.iter().any(|job| job.node == *n);
+        let made =
+            |n: &NodeId| self.uploads.iter().any(|(u, _)| u == n) || self.jobs.iter().any(|job| job.nodes.contains(n));
         let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, ComputedRows::All)));
         let (mut held, mut most): (HashMap<NodeId, usize>, usize) = (given.collect(), 0);
         let mut met: HashMap<NodeId, usize> = HashMap::new();

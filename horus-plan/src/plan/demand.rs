@@ -304,11 +304,7 @@ impl<'d, 'a> DemandSearch<'d, 'a> {
         *self.computations.borrow_mut().entry((launch, halo)).or_insert_with(|| {
             let (graph, setting) = (self.draft.graph, self.draft.setting);
             let nodes = &self.launches[launch];
-            let joined = graph.joined.iter().find(|j| j.nodes == *nodes);
-            let launched = match joined {
-                Some(j) => LaunchedNodes { nodes, kernel: &j.op, inputs: &j.inputs },
-                None => LaunchedNodes::single(graph, &nodes[0]),
-            };
+            let launched = LaunchedNodes::of(graph, nodes);
             let rows = |rank, halo| rows_of(graph, &setting.partition, nodes[0], rank, ComputedRows::Strip(halo));
             let busiest = (0..setting.partition.ranks()).max_by_key(|rank| rows(*rank, halo).len()).unwrap_or(0);
             let seconds = |halo| {

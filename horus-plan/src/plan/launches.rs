@@ -18,6 +18,14 @@ pub struct LaunchedNodes<'a> {
 }
 
 impl<'a> LaunchedNodes<'a> {
+    /// A launch of a single node, or of joined nodes.
+    pub(super) fn of(graph: &'a Graph<Kernel>, nodes: &'a [NodeId]) -> LaunchedNodes<'a> {
+        match graph.joined.iter().find(|joined| joined.nodes == nodes) {
+            Some(joined) => LaunchedNodes { nodes, kernel: &joined.op, inputs: &joined.inputs },
+            None => LaunchedNodes::single(graph, &nodes[0]),
+        }
+    }
+
     /// A launch of a single node.
     pub(super) fn single(graph: &'a Graph<Kernel>, id: &'a NodeId) -> LaunchedNodes<'a> {
         let node = graph.node(*id);

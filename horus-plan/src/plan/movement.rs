@@ -11,7 +11,7 @@ use super::state::Halo;
 use super::step::{Action, ComputedRows, LaunchPart};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{Distribution, ImageExtent, Kernel, KernelWork};
-use crate::machine::{CACHED, OverBus};
+use crate::machine::OverBus;
 pub use crate::machine::{Link, LinkLevel, Load};
 use horus_base::shape::Window;
 
@@ -202,8 +202,7 @@ pub fn work_of(graph: &Graph<Kernel>, launched: &LaunchedNodes<'_>, rows: Window
     launched.kernel.work(&inputs, extent(launched.nodes[0]), rows)
 }
 
-/// The traffic of a launch for these rows with the host's memory, where the `mapped` images are. A cache
-/// serves part of the repeated reads.
+/// The traffic of a launch for these rows with the host's memory, where the `mapped` images are.
 pub fn over_bus(
     graph: &Graph<Kernel>,
     launched: &LaunchedNodes<'_>,
@@ -214,8 +213,11 @@ pub fn over_bus(
     let mut bus = OverBus::NONE;
     for (i, source) in launched.inputs.iter().enumerate().filter(|(_, source)| mapped(**source)) {
         let extent = (graph.node(*source).shape, graph.node(*source).dtype);
-        let again = kernel.times_read(i).saturating_sub(1) as f64 * CACHED;
-        bus.read += (1.0 + again) * kernel.bytes_read(i, rows, graph.node(results[0]).shape, extent) as f64;
+        let result = graph.node(results[0]);
+        let times = kernel.times_read(i, (result.shape, result.dtype), rows.len());
+        let bytes = times * kernel.bytes_read(i, rows, result.shape, extent) as f64;
+        let in_pieces = matches!(kernel, Kernel::Whole(operation) if operation.reads_in_pieces(i));
+        *(if in_pieces { &mut bus.pieces } else { &mut bus.read }) += bytes;
     }
     for node in results.iter().filter(|n| mapped(**n)).map(|n| graph.node(*n)) {
         let written = rows.clipped(node.shape.height).len() * node.shape.line() * node.shape.planes();

@@ -256,8 +256,9 @@ fn what_goes_over_the_bus_takes_its_time_there() {
     let profile = MachineProfile::shipped("NVIDIA H200").expect("a profile");
     let work = |m: MapKernel| Kernel::Map(m.clone()).work(&vec![(SIZE, F); m.inputs], (SIZE, F), Window::whole(4096));
     let bytes = (SIZE.len() * 4) as f64;
-    let over =
-        |m: &MapKernel, read: f64, written: f64| profile.launch_over(&work(m.clone()), OverBus { read, written });
+    let over = |m: &MapKernel, read: f64, written: f64| {
+        profile.launch_over(&work(m.clone()), OverBus { read, written, ..OverBus::NONE })
+    };
     let (chain, large) = (pixel_chain(), dense(43));
     assert_eq!(profile.launch_over(&work(chain.clone()), OverBus::NONE), profile.launch(&work(chain.clone())));
     let (up, down) = (profile.upload.mapped.bandwidth, profile.download.mapped.bandwidth);

@@ -1,6 +1,7 @@
 //! The work of a launch: bytes, multiply-adds and pixels, from which a machine profile predicts its time.
 
 use super::{Family, FilterKind, FilterSource, ImageExtent, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat};
+use crate::machine::CACHED;
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::{Filter, FilterLayout};
 use crate::ops::operation::LaunchEffort;
@@ -135,10 +136,15 @@ impl Kernel {
         }
     }
 
-    /// Number of reads of each pixel of input `i` from memory, as far as no cache serves them. Filters of
-    /// different shape, row filters and chains each read it separately.
-    pub(crate) fn times_read(&self, i: usize) -> usize {
-        let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return 1 };
+    /// Number of reads of each pixel of input `i` over the bus to the host's memory, for `rows` rows of a
+    /// result. Filters of different shape, row filters and chains each read it separately; a cache serves part
+    /// of these reads, but none of those of a product.
+    pub(crate) fn times_read(&self, i: usize, output: ImageExtent, rows: usize) -> f64 {
+        let m = match self {
+            Kernel::Map(m) | Kernel::MapReduce(m, _) => m,
+            Kernel::Whole(operation) => return operation.times_read(i, output, rows) as f64,
+            Kernel::Source(_) | Kernel::Repeat(_) => return 1.0,
+        };
         let reads = |source: FilterSource| match source {
             FilterSource::Input(input) => input == i,
             FilterSource::Chain(c) => m.chains[c].reads_input(i),
@@ -155,7 +161,7 @@ impl Kernel {
         }));
         passes.sort_unstable();
         passes.dedup();
-        passes.len().max(1)
+        1.0 + passes.len().saturating_sub(1) as f64 * CACHED
     }
 
     /// Bytes of input `i` that a launch reads, each counted once.

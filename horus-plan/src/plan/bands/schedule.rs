@@ -50,7 +50,8 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         builder.bands = builder.upload_bands();
         // Images computed before the run are available.
         let made = |node: NodeId| {
-            board.jobs.iter().any(|job| job.node == node) || board.uploads.iter().any(|(uploaded, _)| *uploaded == node)
+            board.jobs.iter().any(|job| job.nodes.contains(&node))
+                || board.uploads.iter().any(|(uploaded, _)| *uploaded == node)
         };
         builder.there.extend(board.sends.iter().filter(|(node, _)| !made(*node)).map(|(node, _)| (*node, Band::PARTS)));
         builder
@@ -94,24 +95,26 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
 
     /// Computes a launch up to a cut, and sends the parts of results that are then available.
     fn launch(&mut self, job: &BandLaunch, to: u8) {
-        let band = Band { from: self.done(job.node), to };
+        let band = Band { from: self.done(job.nodes[0]), to };
         if band.from >= to {
             return;
         }
         let part = if band.is_whole() { LaunchPart::Whole } else { LaunchPart::Band(band) };
-        self.actions.push(Action::Launch { node: job.node, rows: job.rows, room: job.room, part });
-        self.there.insert(job.node, to);
+        for &node in &job.nodes {
+            self.actions.push(Action::Launch { node, rows: job.rows, room: job.room, part });
+            self.there.insert(node, to);
+        }
         let ready = self.bands[..self.uploaded].last().map_or(0.0, |(.., over)| *over);
         let seconds = self.board.seconds(job, band);
         self.compute = self.compute.max(ready).max(self.host) + seconds;
         self.host += self.board.machine.slowest(|p| p.launch.host);
-        if self.board.mapped.holds(job.node) {
+        if job.nodes.iter().any(|node| self.board.mapped.holds(*node)) {
             // Concurrent uploads slow down for stores to the host's memory.
             let start = self.compute - seconds;
             let later = self.bands[self.uploaded..].iter_mut().filter(|(.., over)| *over > start);
             later.for_each(|(.., over)| *over += seconds);
         }
-        if let Some((node, bytes)) = self.board.sends.iter().copied().find(|(node, _)| *node == job.node) {
+        for &(node, bytes) in self.board.sends.iter().filter(|(node, _)| job.nodes.contains(node)) {
             self.send(node, bytes);
         }
     }
@@ -163,7 +166,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
                 return;
             }
             let chunk = order.iter().map(|j| &board.jobs[*j]).find_map(|job| {
-                let done = self.done(job.node);
+                let done = self.done(job.nodes[0]);
                 let to = board.possible(job, done, |n| self.done(n));
                 (to > done && (to - done >= least || to == Band::PARTS)).then_some((job, to))
             });
@@ -217,14 +220,18 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         let mut targets: HashMap<usize, u8> = HashMap::new();
         for &j in tail.iter().rev() {
             let job = &board.jobs[j];
-            let sent = board.sends.iter().any(|(node, _)| *node == job.node);
-            let own = if sent || cut == Band::PARTS { board.required_cut(job.node, cut) } else { 0 };
-            let read = board.readers(job.node).filter_map(|(at, reader)| {
-                let to = *targets.get(&at)?;
-                let of_it = reader.inputs.iter().filter(|input| input.source == job.node);
-                of_it.map(|input| board.needed(reader, *input, to)).max()
-            });
-            targets.insert(j, read.fold(own, u8::max));
+            let of_node = |node: NodeId| {
+                let sent = board.sends.iter().any(|(sent, _)| *sent == node);
+                let own = if sent || cut == Band::PARTS { board.required_cut(node, cut) } else { 0 };
+                let read = board.readers(node).filter_map(|(at, reader)| {
+                    let to = *targets.get(&at)?;
+                    let of_it = reader.inputs.iter().filter(|input| input.source == node);
+                    of_it.map(|input| board.needed(*input, to)).max()
+                });
+                read.fold(own, u8::max)
+            };
+            let most = job.nodes.iter().map(|node| of_node(*node)).max();
+            targets.insert(j, most.unwrap_or(0));
         }
         tail.iter().map(|j| (&board.jobs[*j], targets[j])).collect()
     }
@@ -236,8 +243,11 @@ fn with_frees(actions: Vec<Action>, board: &Board<'_, '_>) -> Vec<Action> {
     for (i, action) in actions.iter().enumerate() {
         match *action {
             Action::Launch { node, .. } => {
-                last.insert(node, i);
-                last.extend(board.draft.graph.node(node).inputs.iter().map(|source| (*source, i)));
+                // No step comes between the nodes of a launch.
+                let after = board.jobs.iter().find_map(|job| job.nodes.iter().rev().position(|n| *n == node));
+                let end = i + after.unwrap_or(0);
+                last.insert(node, end);
+                last.extend(board.draft.graph.node(node).inputs.iter().map(|source| (*source, end)));
             }
             Action::Upload { node, .. }
             | Action::UploadStrip { node, .. }
