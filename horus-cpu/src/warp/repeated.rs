@@ -28,14 +28,17 @@ fn rows<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mu
     let border = rule.border();
     let constant = border.constant().map_or(T::ZERO, T::from_f64);
     let (cols, samples) = (tile.cols.clone(), plane.samples);
-    let columns = columns_read(plane, map, border, tile);
+    let columns = ReadColumns::of(plane, map, border, tile);
     // Rows from which no pixel is read need not be in memory.
-    let seen = columns.iter().any(Option::is_some);
-    let shuffles = Shuffles::of::<T>(&columns, plane.width);
-    let sample = |row: &[T], line: &mut [T]| {
-        let done = shuffles.apply(row, line);
-        for (to, column) in line.iter_mut().zip(&columns).skip(done) {
-            *to = column.map_or(constant, |x| row[x as usize]);
+    let seen = columns.any();
+    let sample = |row: &[T], line: &mut [T]| match &columns {
+        ReadColumns::Run(from) => line.copy_from_slice(&row[*from..*from + line.len()]),
+        ReadColumns::One(column) => line.fill(column.map_or(constant, |x| row[x])),
+        ReadColumns::Each(columns, shuffles) => {
+            let done = shuffles.apply(row, line);
+            for (to, column) in line.iter_mut().zip(columns).skip(done) {
+                *to = column.map_or(constant, |x| row[x as usize]);
+            }
         }
     };
     // A row of the image, and the place of the output row that has all of its pixels.
@@ -67,6 +70,43 @@ fn rows<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mu
                     known = Some((row, at));
                 }
             }
+        }
+    }
+}
+
+/// The elements of a row that the columns of a tile read; `None` for the constant.
+enum ReadColumns {
+    /// Consecutive ones, from this one on: a broadcast row.
+    Run(usize),
+    /// The same: a broadcast column.
+    One(Option<usize>),
+    /// One for each column.
+    Each(Vec<Option<u32>>, Shuffles),
+}
+
+impl ReadColumns {
+    #[inline(always)]
+    fn of<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, border: Border, tile: &OutputTile<'_, T>) -> ReadColumns {
+        let (samples, wide) = (plane.samples, plane.width / plane.samples);
+        let axis = WarpLine::of(map, tile.rows.start, tile.cols.start / samples).x;
+        let first = (axis.start >> 32) as isize;
+        if axis.step == 0 && samples == 1 {
+            return ReadColumns::One(border.map(first, wide));
+        }
+        let from = first * samples.cast_signed() + (tile.cols.start % samples).cast_signed();
+        if axis.step == Affine::IDENTITY.xx && first >= 0 && from.cast_unsigned() + tile.cols.len() <= plane.width {
+            return ReadColumns::Run(from.cast_unsigned());
+        }
+        let columns = columns_read(plane, map, border, tile);
+        let shuffles = Shuffles::of::<T>(&columns, plane.width);
+        ReadColumns::Each(columns, shuffles)
+    }
+
+    fn any(&self) -> bool {
+        match self {
+            ReadColumns::Run(_) => true,
+            ReadColumns::One(column) => column.is_some(),
+            ReadColumns::Each(columns, _) => columns.iter().any(Option::is_some),
         }
     }
 }
