@@ -113,7 +113,7 @@ machine() {
 }
 
 picture() {
-  [ -f "$work/$1.pgm" ] || limited "$bin/horus" assets/vessels.png "$work/$1.pgm" luminance resize "$1" "$1" --device cpu >/dev/null
+  [ -f "$work/$1.pgm" ] || limited env -u HORUS_PROFILE "$bin/horus" assets/vessels.png "$work/$1.pgm" luminance resize "$1" "$1" --device cpu >/dev/null
 }
 
 # A row: program, size, machine, ranks, mode, predicted ms.
@@ -146,6 +146,7 @@ user_rows() {
   picture "$2" || return 1
   for app in convrot convuv conv2d; do
     local -a run=("$bin/$app" "$work/$2.pgm" "$work/out.png" --device "$1" --quiet)
+    [ "$1" != cpu ] || run=(env -u HORUS_PROFILE "${run[@]}") # it may be of a GPU
     limited "${run[@]}" >/dev/null || return 1
     for ((i = 0; i < ${RUNS:-3}; i++)); do
       from=$EPOCHREALTIME
@@ -190,7 +191,7 @@ fields() {
 cores() {
   local n
   for n in 1 2 4 8 12 16; do
-    [ $n -gt "$cores" ] || raw cores-$n.json "$bin/horus-field-bench" --device cpu --threads $n --op state,mixing \
+    [ $n -gt "$cores" ] || raw cores-$n.json env -u HORUS_PROFILE "$bin/horus-field-bench" --device cpu --threads $n --op state,mixing \
       --size 42x229x304 --runs 3 --json @
   done
 }

@@ -28,7 +28,7 @@ NOT_HERE = [
     ("Figures 3.14 to 3.16, \"naive\"; 3.16, the read-only cache", "no dense filter without shared memory, no switch for the cache"),
     ("Figure 4.8, Table 4.4", "the call graph and profile of the Parallel Ocean Program, which is not here"),
     ("Figure 4.11 for the whole model", "the Parallel Ocean Program is not here, only its vertical mixing"),
-    ("Figure 5.12", "no matrix multiplication among Horus's operations"),
+    ("Figure 5.12", "part of `strategies`"),
     ("Paper 002, Figure 11, its own steps", "no switches for shared memory, padding, block size and unrolling of a loop's kernel"),
     ("Paper 003, Table VI and levels in Table VII", "a thread computes points of one level"),
     ("their cards", "M1060, GTX480, GTX680, Titan, K20, C870, C1060: none is here"),
