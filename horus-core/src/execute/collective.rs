@@ -1,14 +1,14 @@
 //! Collective transfers of images: scatter, replication, gather, sum.
 
-use super::transfer::{HostResources, redistribute};
+use super::transfer::{HostResources, Redistribution, redistribute};
 use super::{PlanExecution, RankImage, missing, peers};
 use crate::device::{Geometry, Memory};
 use crate::error::Result;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
-use crate::plan::Action;
 use crate::plan::movement::{BLOCK, Load, Movement, movement, with_room};
 use crate::plan::state::{Halo, ImageState, Placement, Residency};
+use crate::plan::{Action, Plan, PlanStep};
 use crate::shape::Window;
 
 impl PlanExecution<'_> {
@@ -39,18 +39,56 @@ impl PlanExecution<'_> {
         what: &'static str,
         window: Window,
     ) -> Result<HostBuffer> {
-        let node = self.plan.graph.node(n);
-        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
-        let label = self.label(what, n);
-        let mut target = self.host_memory(label, geometry.bytes())?;
-        if cfg!(debug_assertions) {
-            target.bytes_mut().fill(0xff); // NaN, which nothing may read
+        let brought = self.bring_at_once(what, &[(action, n, window)])?;
+        brought.into_iter().next().ok_or_else(|| missing(n))
+    }
+
+    /// [`PlanExecution::bring`] for several images of different ranks.
+    fn bring_at_once(&mut self, what: &'static str, images: &[(Action, NodeId, Window)]) -> Result<Vec<HostBuffer>> {
+        let geometry = |plan: &Plan, n: NodeId, window| {
+            let node = plan.graph.node(n);
+            Geometry { shape: node.shape, dtype: node.dtype, window }
+        };
+        let mut targets = Vec::with_capacity(images.len());
+        for &(_, n, window) in images {
+            let mut target = self.host_memory(self.label(what, n), geometry(self.plan, n, window).bytes())?;
+            if cfg!(debug_assertions) {
+                target.bytes_mut().fill(0xff); // NaN, which nothing may read
+            }
+            targets.push(target);
         }
-        let movement = self.movement(action, n)?;
+        let each = images.iter().zip(&mut targets).map(|(&(action, n, window), target)| {
+            Ok(Redistribution {
+                movement: self.movement(action, n)?,
+                source: self.source(n)?,
+                target: (target.bytes_mut(), geometry(self.plan, n, window)),
+            })
+        });
         let resources = HostResources { workers: self.cx.device.workers(), pool: self.cx.pool };
-        let sent = redistribute(self.cx.comm, resources, &movement, self.source(n)?, (target.bytes_mut(), geometry));
-        self.count(sent.map_err(self.failed(label))?);
-        Ok(target)
+        let sent = redistribute(self.cx.comm, resources, each.collect::<Result<_>>()?);
+        let label = images.first().map(|(_, n, _)| self.label(what, *n));
+        let sent = sent.map_err(self.failed(|| label.map_or_else(String::new, |label| label())))?;
+        self.count(sent);
+        Ok(targets)
+    }
+
+    /// Brings every rank its strips of several images of different ranks at once, through the hosts.
+    pub(super) fn scatter_at_once(&mut self, steps: &[PlanStep]) -> Result<()> {
+        let scatter = |step: &PlanStep| match step.action {
+            Action::Scatter { node, halo, room, .. } => {
+                let height = self.plan.graph.node(node).shape.height;
+                let window = with_room(self.strip(self.rank(), height), room.max(halo), height);
+                Some(((step.action, node, window), halo))
+            }
+            _ => None,
+        };
+        let (images, halos): (Vec<_>, Vec<_>) = steps.iter().filter_map(scatter).unzip();
+        let brought = self.bring_at_once("scatter", &images)?;
+        for ((&(_, n, window), halo), host) in images.iter().zip(halos).zip(brought) {
+            self.set_placement(n, Placement::Strips(halo));
+            self.place(n, window, Some(host))?;
+        }
+        Ok(())
     }
 
     /// Counts sent messages.

@@ -34,7 +34,7 @@ use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
 use crate::plan::movement::{Load, rows_of};
 use crate::plan::state::Placement;
-use crate::plan::{Action, ComputedRows, LaunchedNodes, Plan, Temp};
+use crate::plan::{Action, ComputedRows, LaunchedNodes, Plan, Temp, scattered_at_once};
 use crate::shape::Window;
 
 use self::footprints::FootprintCopy;
@@ -184,7 +184,7 @@ impl PlanExecution<'_> {
     fn all(&mut self) -> Result<()> {
         let plan = self.plan;
         self.cx.trace.predicted(Instant::now(), plan);
-        let (launches, mut batched) = (plan.launches(), 0);
+        let (launches, mut batched, mut scattered) = (plan.launches(), 0, 0);
         for (i, step) in plan.steps.iter().enumerate() {
             (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
             (self.cx.check)()?;
@@ -192,7 +192,7 @@ impl PlanExecution<'_> {
                 batched = end;
             }
             let launched = i < batched && !matches!(step.action, Action::Free(_));
-            if launched || launches.computes_before(i) {
+            if launched || launches.computes_before(i) || i < scattered {
                 continue;
             }
             if matches!(step.action, Action::Download(_)) && !self.unified {
@@ -204,8 +204,17 @@ impl PlanExecution<'_> {
             let label = self.cx.trace.label(&step.action, plan);
             let entered = label.map(WorkLabel::enter);
             let (start, sent) = (Instant::now(), self.moved);
-            self.wait_for(&step.waits)?;
-            self.step(i, step.action, launches.at(i))?;
+            let owner = |n| self.images.find(n).and_then(|image| image.state.placement.owner());
+            let at_once = scattered_at_once(&plan.steps[i..], owner);
+            if at_once > 1 {
+                scattered = i + at_once;
+                let scatters = &plan.steps[i..scattered];
+                scatters.iter().try_for_each(|step| self.wait_for(&step.waits))?;
+                self.scatter_at_once(scatters)?;
+            } else {
+                self.wait_for(&step.waits)?;
+                self.step(i, step.action, launches.at(i))?;
+            }
             let sent = Load { messages: self.moved.messages - sent.messages, bytes: self.moved.bytes - sent.bytes };
             drop(entered);
             self.cx.trace.add(start, &step.action, plan, label, sent);

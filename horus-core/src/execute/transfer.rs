@@ -103,42 +103,57 @@ impl Destination<'_> {
     }
 }
 
-/// Brings every rank the pixels it needs from the ranks that have them, into host memory that does not overlap with
-/// their source. This rank's pixels are in `source`, and the pixels that it needs go to `target`. Returns the messages
-/// sent.
+/// A movement of an image: this rank's pixels, and host memory for the pixels that it needs. They do not overlap.
+pub struct Redistribution<'a> {
+    /// What every rank has and needs.
+    pub movement: Movement,
+    /// This rank's pixels.
+    pub source: (RankPixels<'a>, Geometry),
+    /// Where the pixels that it needs go.
+    pub target: (&'a mut [u8], Geometry),
+}
+
+/// Brings every rank the pixels of several images that it needs from the ranks that have them, at once. There is at most
+/// one message from one rank to another. Returns the messages sent.
 ///
 /// # Errors
 /// If communication or the device fails.
 pub fn redistribute(
     comm: &dyn Communicator,
     resources: HostResources<'_>,
-    movement: &Movement,
-    source: (RankPixels<'_>, Geometry),
-    target: (&mut [u8], Geometry),
+    images: Vec<Redistribution<'_>>,
 ) -> Result<Load, DeviceError> {
-    let ((source, given), (target, wanted)) = (source, target);
     let HostResources { workers, pool } = resources;
-    let (mut sends, mut in_place, mut scattered) = (Vec::new(), Vec::new(), Vec::new());
-    for Route { rank, out, into } in routes(movement, comm.rank(), given, wanted) {
-        if rank == comm.rank() {
-            source.copy(workers, &out, &into, target)?;
-            continue;
+    let (mut sends, mut incoming) = (Vec::new(), Vec::new());
+    for Redistribution { movement, source: (source, given), target: (target, wanted) } in images {
+        let (mut in_place, mut scattered) = (Vec::new(), Vec::new());
+        for Route { rank, out, into } in routes(&movement, comm.rank(), given, wanted) {
+            if rank == comm.rank() {
+                source.copy(workers, &out, &into, target)?;
+                continue;
+            }
+            if !out.is_empty() {
+                sends.push((rank, OutgoingMessage::of(source, resources, &out)?));
+            }
+            match together(&into) {
+                Some(at) => in_place.push((at, total(&into), rank)),
+                None if into.is_empty() => {}
+                None => scattered.push((rank, pool.try_allocate_unbounded(total(&into))?, into)),
+            }
         }
-        if !out.is_empty() {
-            sends.push((rank, OutgoingMessage::of(source, resources, &out)?));
-        }
-        match together(&into) {
-            Some(at) => in_place.push((at, total(&into), rank)),
-            None if into.is_empty() => {}
-            None => scattered.push((rank, pool.try_allocate_unbounded(total(&into))?, into)),
-        }
+        incoming.push((target, in_place, scattered));
     }
     let sends: Vec<(usize, &[u8])> = sends.iter().map(|(rank, m)| (*rank, m.bytes())).collect();
-    let mut receives = parts(target, in_place);
-    receives.extend(scattered.iter_mut().map(|(rank, message, _)| (*rank, message.bytes_mut())));
+    let mut receives = Vec::new();
+    for (target, in_place, scattered) in &mut incoming {
+        receives.extend(parts(target, std::mem::take(in_place)));
+        receives.extend(scattered.iter_mut().map(|(rank, message, _)| (*rank, message.bytes_mut())));
+    }
     comm.exchange(&sends, &mut receives)?;
-    for (_, message, runs) in &scattered {
-        workers.copy_pieces(message.bytes(), target, &unpacked(runs, 0));
+    for (target, _, scattered) in incoming {
+        for (_, message, runs) in &scattered {
+            workers.copy_pieces(message.bytes(), target, &unpacked(runs, 0));
+        }
     }
     Ok(Load { messages: sends.len(), bytes: sends.iter().map(|(_, m)| m.len()).sum() })
 }
@@ -266,14 +281,10 @@ mod tests {
                 device.write(&held, &mut memory, 0).unwrap();
                 for source in [RankPixels::Host(&held), RankPixels::Device(&device, &memory)] {
                     let mut got = vec![0xff; wanted.bytes()];
-                    let load = redistribute(
-                        &comm,
-                        HostResources { workers: device.workers(), pool: &Pool::new(0) },
-                        &m,
-                        (source, given),
-                        (&mut got, wanted),
-                    )
-                    .unwrap();
+                    let (resources, movement) =
+                        (HostResources { workers: device.workers(), pool: &Pool::new(0) }, m.clone());
+                    let one = Redistribution { movement, source: (source, given), target: (&mut got, wanted) };
+                    let load = redistribute(&comm, resources, vec![one]).unwrap();
                     assert_eq!(load.messages, ranks - 1, "one per pair of ranks");
                     let want = pixels(wanted, |_, x| (left..right).contains(&x));
                     assert_eq!(got, want, "rank {} of {ranks}", comm.rank());
@@ -314,13 +325,10 @@ mod tests {
         let m = movement(&[Window::whole(12)], 1, |_| required_pixels(Window::whole(12), HEIGHT, WIDTH));
         let g = geometry(1, Window::whole(12));
         let comm = crate::comm::SingleRankComm;
-        let e = redistribute(
-            &comm,
-            HostResources { workers: &Workers::default(), pool: &Pool::new(0) },
-            &m,
-            (RankPixels::Nowhere, g),
-            (&mut vec![0; g.bytes()], g),
-        );
+        let mut target = vec![0; g.bytes()];
+        let one = Redistribution { movement: m, source: (RankPixels::Nowhere, g), target: (&mut target, g) };
+        let (workers, pool) = (Workers::default(), Pool::new(0));
+        let e = redistribute(&comm, HostResources { workers: &workers, pool: &pool }, vec![one]);
         assert!(e.unwrap_err().to_string().contains("not in memory"));
     }
 }

@@ -43,11 +43,13 @@ impl<T: Element> ResultTarget for PixelTarget<'_, T> {
         }
     }
 
-    fn repair(&mut self, session: &Session) -> Result<(), DeviceError> {
-        match self {
-            PixelTarget::Pixels(pixels) => pixels.repair(session),
-            PixelTarget::Values(_) => Ok(()),
+    fn repair(&mut self, session: &Session, failed: bool) -> Result<(), DeviceError> {
+        let PixelTarget::Pixels(pixels) = self else { return Ok(()) };
+        pixels.repair(session)?;
+        if failed && T::bytes_mut(&mut []).is_none() {
+            pixels.overwritten().bytes_to_overwrite().fill(0);
         }
+        Ok(())
     }
 }
 

@@ -39,9 +39,9 @@ impl RequestedValue<'_> {
         matches!(self.delivered, Delivered::OnHost(_))
     }
 
-    /// Returns `true` if the pixels are in page-locked memory that nothing else uses, such as a target's.
+    /// Returns `true` if the pixels are in page-locked memory, such as a target's.
     fn is_in_page_locked_memory(&self) -> bool {
-        matches!(&self.delivered, Delivered::OnHost(host) if host.adopted().is_some() && !host.is_shared())
+        matches!(&self.delivered, Delivered::OnHost(host) if host.adopted().is_some())
     }
 
     /// Waits for the pixels and returns a buffer with them, possibly shared.
@@ -150,8 +150,9 @@ pub(crate) trait ResultTarget: Send {
     fn take_back(&mut self, rooms: &mut Vec<HostBuffer>);
     /// Writes the result.
     fn put(&mut self, coming: RequestedValue<'_>) -> Result<(), DeviceError>;
-    /// Replaces memory that was lost in a failed evaluation.
-    fn repair(&mut self, session: &Session) -> Result<(), DeviceError>;
+    /// Replaces memory that was lost in a failed evaluation. If it `failed`, the memory may be that of a target of
+    /// another type.
+    fn repair(&mut self, session: &Session, failed: bool) -> Result<(), DeviceError>;
 }
 
 impl Session {
@@ -217,7 +218,7 @@ impl Session {
         let read = self.read_to(&values, &mut targets, &mut rooms, call);
         let repair = |target: &mut Box<dyn ResultTarget + 'a>| {
             target.take_back(&mut rooms);
-            target.repair(self)
+            target.repair(self, read.is_err())
         };
         let repaired = targets.iter_mut().map(repair).fold(Ok(()), Result::and);
         read.and(repaired.map_err(|source| self.at_host(call, source)))
@@ -238,13 +239,18 @@ impl Session {
         *rooms = std::mem::take(&mut state.rooms);
         let mut pending = looked?;
         let workers = self.workers();
-        let (mut coming, mut again) = (Vec::new(), Vec::new());
+        let (mut coming, mut again): (Vec<(RequestedValue<'_>, _)>, Vec<_>) = (Vec::new(), Vec::new());
         for ((node, value), target) in pending.nodes.iter().zip(values).zip(targets) {
             match pending.delivered.remove(node) {
                 Some(delivered) => coming.push((RequestedValue { delivered, workers, trace: None }, target)),
                 // Two values have become one node.
                 None => again.push((value, target)),
             }
+        }
+        // Rooms that are left belong to the targets of results that are elsewhere.
+        for is_room in [false, true] {
+            let of_these = coming.iter_mut().filter(|(coming, _)| coming.is_in_page_locked_memory() == is_room);
+            of_these.for_each(|(_, target)| target.take_back(rooms));
         }
         let start = Instant::now();
         let begun = coming.first().map_or(Ok(()), |(first, _)| first.begun());
@@ -253,9 +259,6 @@ impl Session {
         let read = std::thread::scope(|scope| {
             let (mut flying, mut read) = (Vec::new(), begun);
             for (coming, target) in coming {
-                if !coming.is_in_page_locked_memory() {
-                    target.take_back(rooms);
-                }
                 if coming.is_here() {
                     read = read.and_then(|()| target.put(coming));
                 } else {

@@ -102,6 +102,28 @@ fn several_results_are_computed_in_the_memory_of_their_targets() {
 }
 
 #[test]
+fn results_that_are_not_computed_in_targets_are_copied_there() {
+    for transfer in [Transfer::Auto, Transfer::Implicit, Transfer::Hybrid(None)] {
+        let (session, _) = logged(transfer);
+        let room = || session.pixels::<f32>(LARGE, LARGE, 1).unwrap();
+        let (from, mut first, mut second) = (room(), room(), room());
+        let image = Image::from_pixels(&session, from) + 1.0;
+        session.evaluate().unwrap();
+        let (twice, turned) = (&image * 2.0, image.transpose());
+        session.read_into(((&twice, &mut first), (&image, &mut second))).unwrap();
+        assert!(first.iter().all(|v| *v == 2.0) && second.iter().all(|v| *v == 1.0), "{transfer:?}");
+        session.read_into(((&image, &mut first), (&(&turned * 3.0), &mut second))).unwrap();
+        assert!(first.iter().all(|v| *v == 1.0) && second.iter().all(|v| *v == 3.0), "{transfer:?}");
+        session.read_into(((&turned, &mut first), (&twice, &mut second))).unwrap();
+        assert!(first.iter().all(|v| *v == 1.0) && second.iter().all(|v| *v == 2.0), "{transfer:?}");
+        // Targets do not share memory with images.
+        first.fill(9.0);
+        assert_eq!(turned.pixel((1, 1)).unwrap(), 1.0);
+        assert!(first.is_page_locked() && second.is_page_locked());
+    }
+}
+
+#[test]
 fn bands_compute_several_results_by_one_launch() {
     let (session, log) = logged(Transfer::Streams(std::num::NonZeroU8::new(4)));
     let room = || session.pixels::<f32>(LARGE, LARGE, 1).unwrap();
@@ -143,12 +165,13 @@ fn ordinary_memory_is_copied_whatever_is_requested() {
 
 #[test]
 fn pixels_keep_their_size_and_type_whatever_fails() {
-    let program = |session: &Session, to: &mut Pixels<bool>, and: &mut Option<Pixels<bool>>| {
+    // The second target has as many bytes, of another type.
+    let program = |session: &Session, to: &mut Pixels<bool>, and: &mut Option<Pixels<f32>>| {
         let from = session.pixels::<f32>(30, 20, 1).unwrap();
         let smooth = Image::from_pixels(session, from).gauss(1.0);
         let above = smooth.gt(-1.0);
         match and {
-            Some(and) => session.read_into(((&above, to), (&smooth.lt(1.0), and))),
+            Some(and) => session.read_into(((&(smooth.crop(0, 0, 15, 10) - 7.0), and), (&above, to))),
             None => above.read_into(to),
         }
     };
@@ -156,18 +179,17 @@ fn pixels_keep_their_size_and_type_whatever_fails() {
     for (call, several) in (0..16).flat_map(|call| [(call, false), (call, true)]) {
         let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), 1 << 28).with_mapping());
         let session = Session::on(Box::new(device)).transfer(Transfer::Implicit).build().unwrap();
-        let room = || session.pixels::<bool>(30, 20, 1).unwrap();
-        let (mut to, mut and) = (room(), several.then(room));
+        let mut to = session.pixels::<bool>(30, 20, 1).unwrap();
+        let mut and = several.then(|| session.pixels::<f32>(15, 10, 1).unwrap());
         fault.fail_after(call);
         let first = program(&session, &mut to, &mut and);
         failures += usize::from(first.is_err());
-        for to in [Some(&to), and.as_ref()].into_iter().flatten() {
-            assert_eq!(to.len(), 600, "call {call} fails");
-            assert!(to.iter().all(|b| !*b || first.is_ok()), "call {call} fails");
-        }
+        assert_eq!(to.len(), 600, "call {call} fails");
+        assert!(and.as_ref().is_none_or(|and| and.len() == 150), "call {call} fails");
+        assert!(to.iter().all(|b| !*b || first.is_ok()), "call {call} fails");
         fault.disarm();
         program(&session, &mut to, &mut and).unwrap();
-        assert!([Some(&to), and.as_ref()].into_iter().flatten().all(|to| to.iter().all(|b| *b)));
+        assert!(to.iter().all(|b| *b) && and.is_none_or(|and| and.iter().all(|v| *v == -7.0)));
     }
     assert!(failures > 0, "no call fails the evaluation");
 }

@@ -21,6 +21,11 @@ fn is_associative(op: PixelOp, dtype: DType) -> bool {
     }
 }
 
+/// Returns `true` if an operation is at most a pixel operation.
+const fn is_light(op: &Op) -> bool {
+    matches!(op, Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_))
+}
+
 /// A chain `op(op(op(first, second), third), ...)`. It combines one term more than it has nodes.
 struct Chain {
     /// Its nodes, in order.
@@ -79,10 +84,8 @@ impl Chain {
         let mut work = vec![TermWork::default(); self.nodes.len() + 1];
         for (id, node) in graph.iter().rev() {
             if let (Need::Term(term), None) = (needs[id.0], self.index[id.0]) {
-                let light =
-                    matches!(node.op, Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_));
                 work[term].seconds += ProgramWork::of_node(graph, node).seconds(machine, 1);
-                work[term].filters |= !light;
+                work[term].filters |= !is_light(&node.op);
             }
             for (i, input) in node.inputs.iter().enumerate() {
                 let added = match self.index[id.0] {
@@ -123,10 +126,14 @@ fn filters(work: &[TermWork]) -> usize {
 /// The program with the chain of most work combined in at most `ranks` groups of consecutive terms, then the groups.
 /// The groups' results become additional roots. `None` if fewer than two terms do more than pixel operations.
 pub fn divide(graph: &Graph<Op>, machine: &MachineProfile, ranks: usize) -> Option<Graph<Op>> {
+    let is_filter = |node: &&Node<Op>| !is_light(&node.op);
+    if ranks == 1 || graph.nodes.iter().filter(is_filter).take(2).count() < 2 {
+        return None;
+    }
     let readers = graph.consumers();
     let mut found: Option<(f64, Chain, Vec<TermWork>)> = None;
     let mut inside = vec![false; graph.nodes.len()];
-    for id in (0..graph.nodes.len()).rev().map(NodeId).filter(|_| ranks > 1) {
+    for id in (0..graph.nodes.len()).rev().map(NodeId) {
         let Some(chain) = Chain::to(graph, &readers, id).filter(|_| !inside[id.0]) else { continue };
         chain.nodes.iter().for_each(|node| inside[node.0] = true);
         let work = chain.work(graph, machine);

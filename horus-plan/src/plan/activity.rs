@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::predict::PlanPrediction;
-use super::step::Action;
+use super::step::{Action, ComputedRows};
 
 /// The activity of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,7 +95,9 @@ impl PlanPrediction<'_> {
     /// Predicted busy time of each part of the machine.
     pub fn parts(&self) -> BusyTimes {
         let mut parts = BusyTimes::default();
-        for (step, timing) in self.plan().steps.iter().zip(&self.steps) {
+        let elsewhere = |action| matches!(action, Action::Launch { rows: ComputedRows::On(rank), .. } if rank > 0);
+        let steps = self.plan().steps.iter().zip(&self.steps);
+        for (step, timing) in steps.filter(|(step, _)| !elsewhere(step.action)) {
             let time = Duration::try_from_secs_f64(timing.end - timing.start).unwrap_or_default();
             parts.spend(step.action.activity(), time);
         }

@@ -170,7 +170,10 @@ impl PlanDraft<'_> {
     /// Predicted additional seconds of a scatter that also sends the halo.
     pub(super) fn scattering(&self, node: NodeId, halo: Halo) -> f64 {
         let direct = self.setting.direct;
-        let scatter = |sent| self.traffic(Action::Scatter { node, halo: sent, room: halo, direct }, Some(0)).time;
+        let scatter = |sent| {
+            self.traffic(Action::Scatter { node, halo: sent, room: halo, direct }, self.state(node).placement.owner())
+                .time
+        };
         scatter(halo) - scatter(Halo::NONE)
     }
 

@@ -1,13 +1,13 @@
 //! Finished plans.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::activity::BusyTimes;
 use super::follow::Follower;
 use super::launches::PlannedLaunches;
 use super::setting::{Mode, ResultDelivery, Setting, Transfer};
 use super::state::{ImageState, Placement};
-use super::step::{Action, PlanStep};
+use super::step::{Action, ComputedRows, PlanStep};
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::Kernel;
 use crate::ops::Whole;
@@ -22,7 +22,7 @@ pub struct PlanCounts {
     pub downloads: usize,
     /// Kernels launched. A launch in parts counts once.
     pub launches: usize,
-    /// Images scattered from rank 0.
+    /// Images scattered from one rank.
     pub scatters: usize,
     /// Images gathered to rank 0.
     pub gathers: usize,
@@ -154,13 +154,21 @@ impl Plan {
         Ok(if apart.fits && apart.predicted <= TORN * self.predicted { apart } else { self })
     }
 
-    /// Peak bytes of images on the device of rank 0.
+    /// Peak bytes of images on a device: that of rank 0, or of another rank that computes something alone.
     pub fn most_on_device(&self) -> usize {
-        let mut follower = Follower::new(self, false);
-        for step in &self.steps {
-            follower.step(step.action);
-        }
-        follower.most
+        let alone = |step: &PlanStep| match step.action {
+            Action::Launch { rows: ComputedRows::On(rank), .. } => Some(rank),
+            _ => None,
+        };
+        let ranks: BTreeSet<usize> = self.steps.iter().filter_map(alone).chain([0]).collect();
+        let most = |rank| {
+            let mut follower = Follower::new(self, rank, false);
+            for step in &self.steps {
+                follower.step(step.action);
+            }
+            follower.most
+        };
+        ranks.into_iter().map(most).max().unwrap_or_default()
     }
 
     /// Number of transfers and launches by kind.

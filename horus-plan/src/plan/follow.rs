@@ -1,4 +1,4 @@
-//! Follows a plan step by step on rank 0: its part of each image, the contents of its device, and the bytes
+//! Follows a plan step by step on one rank: its part of each image, the contents of its device, and the bytes
 //! that steps move.
 
 use super::finished::Plan;
@@ -8,9 +8,10 @@ use super::step::{Action, Band, ComputedRows, LaunchPart};
 use crate::ir::graph::NodeId;
 use horus_base::shape::Window;
 
-/// The rows of each image on rank 0, and the contents of its device's memory, after the steps so far.
+/// The rows of each image on one rank, and the contents of its device's memory, after the steps so far.
 pub(super) struct Follower<'a> {
     plan: &'a Plan,
+    rank: usize,
     rows: Vec<usize>,
     on_device: Vec<bool>,
     /// For images that only one rank has: this rank.
@@ -27,11 +28,12 @@ pub(super) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Starts at the beginning of a plan. Messages between ranks are expensive to compute and are included
+    /// Starts at the beginning of a plan, on rank `rank`. Messages between ranks are expensive to compute and are included
     /// only if `sent`.
-    pub(super) fn new(plan: &'a Plan, sent: bool) -> Follower<'a> {
+    pub(super) fn new(plan: &'a Plan, rank: usize, sent: bool) -> Follower<'a> {
         let mut follower = Follower {
             plan,
+            rank,
             rows: vec![0; plan.graph.nodes.len()],
             on_device: vec![false; plan.graph.nodes.len()],
             owner: vec![None; plan.graph.nodes.len()],
@@ -56,10 +58,10 @@ impl<'a> Follower<'a> {
     }
 
     fn strip(&self, height: usize) -> Window {
-        self.plan.setting.partition.strip(0, height)
+        self.plan.setting.partition.strip(self.rank, height)
     }
 
-    /// Bytes of rank 0's part of an image.
+    /// Bytes of the rank's part of an image.
     fn bytes(&self, n: NodeId) -> usize {
         let node = self.plan.graph.node(n);
         self.rows[n.0] * node.shape.line() * node.shape.planes() * node.dtype.size()
@@ -77,9 +79,9 @@ impl<'a> Follower<'a> {
         if self.on_device[n.0] { self.bytes(n) } else { 0 }
     }
 
-    /// The only rank that has the image of a step, if there is one.
-    pub(super) fn owner(&self, action: Action) -> Option<usize> {
-        self.owner[action.node().0]
+    /// The only rank that has an image, if there is one.
+    pub(super) fn owner(&self, n: NodeId) -> Option<usize> {
+        self.owner[n.0]
     }
 
     /// Returns `true` if the image of a step is on the device.
@@ -136,7 +138,7 @@ impl<'a> Follower<'a> {
             Action::Download(n) | Action::Deliver(n) => Some(self.bytes(n)),
             Action::Send { node, band } => {
                 let rows = match self.plan.setting.has_shared_host() {
-                    true => self.plan.hands_over(node, 0).len(),
+                    true => self.plan.hands_over(node, self.rank).len(),
                     // The rows of the gathered image if there are several ranks.
                     false => height(node).max(self.rows[node.0]),
                 };
@@ -170,7 +172,7 @@ impl<'a> Follower<'a> {
             Action::Finish(_) => None,
             Action::Fetch { node, temp, rows, .. } => {
                 let (reader, source) = (graph.node(temp.consumer), graph.node(node));
-                let computed = rows.window(&self.plan.setting.partition, 0, reader.shape.height);
+                let computed = rows.window(&self.plan.setting.partition, self.rank, reader.shape.height);
                 let read = reader.op.footprint(temp.input, computed, reader.shape, source.shape).len();
                 let row = source.shape.line() * source.shape.planes() * source.dtype.size();
                 self.copies.push((temp.consumer, read * row));
@@ -182,7 +184,7 @@ impl<'a> Follower<'a> {
                     ComputedRows::Strip(extend) => {
                         with_room(self.strip(height(node)), room.max(extend), height(node)).len()
                     }
-                    ComputedRows::On(_) => rows.window(&self.plan.setting.partition, 0, height(node)).len(),
+                    ComputedRows::On(_) => rows.window(&self.plan.setting.partition, self.rank, height(node)).len(),
                 };
                 self.owner[node.0] = rows.placement().owner();
                 self.on_device[node.0] = !self.mapped[node.0];

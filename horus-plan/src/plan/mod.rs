@@ -49,7 +49,7 @@ pub use launches::{LaunchedNodes, PlannedLaunches};
 pub use passes::plan;
 pub use queue::Queue;
 pub use setting::{Mappable, Mode, ResultDelivery, Setting, Transfer};
-pub use step::{Action, Band, ComputedRows, LaunchPart, PlanStep, Temp};
+pub use step::{Action, Band, ComputedRows, LaunchPart, PlanStep, Temp, scattered_at_once};
 
 #[cfg(test)]
 mod tests;

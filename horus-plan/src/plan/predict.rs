@@ -8,7 +8,7 @@ use super::follow::Follower;
 use super::launches::LaunchedNodes;
 use super::movement::{BLOCK, LinkLevel, Load, Traffic, movement, over_bus, rows_of, windows_of, work_of};
 use super::queue::Queue;
-use super::step::Action;
+use super::step::{Action, scattered_at_once};
 use crate::ir::graph::NodeId;
 use crate::machine::{HostSide, LaunchBottleneck, Machine, MachineProfile};
 
@@ -129,6 +129,11 @@ pub(super) struct StepCost {
 }
 
 impl StepCost {
+    fn without_time(self) -> StepCost {
+        let traffic = self.traffic.map(|traffic| Traffic { time: 0.0, ..traffic });
+        StepCost { seconds: 0.0, traffic, ..self }
+    }
+
     fn new(seconds: f64, bounded: StepBottleneck) -> StepCost {
         StepCost { seconds, bounded, traffic: None, copied: [0; 2], owner: None, stores: false }
     }
@@ -148,6 +153,8 @@ pub(super) struct QueueClock<'a> {
     copies: [[f64; 2]; 2],
     /// Time when each rank other than the first ends what it computes alone.
     others: Vec<f64>,
+    /// Time when the last launch of all ranks ends.
+    common: f64,
     timings: Vec<Timing>,
 }
 
@@ -161,13 +168,19 @@ impl<'a> QueueClock<'a> {
         let profile = ranks.machine.of(0);
         let others = vec![0.0; plan.setting.partition.ranks()];
         let (free, copies, timings) = ([0.0; 5], [[0.0; 2]; 2], Vec::new());
-        let mut clock = QueueClock { plan, ranks, profile, host: 0.0, free, copies, others, timings };
-        let mut follower = Follower::new(plan, false);
+        let mut clock = QueueClock { plan, ranks, profile, host: 0.0, free, copies, others, common: 0.0, timings };
+        let mut follower = Follower::new(plan, 0, false);
         let launches = plan.launches();
+        let mut at_once = 0;
         for (i, step) in plan.steps.iter().enumerate() {
-            let place = (follower.owner(step.action), follower.on_device(step.action));
+            if i >= at_once {
+                at_once = i + scattered_at_once(&plan.steps[i..], |n| follower.owner(n));
+            }
+            let place = (follower.owner(step.action.node()), follower.on_device(step.action));
             let bytes = follower.step(step.action).unwrap_or(0);
             let cost = clock.takes(step.action, launches.at(i), bytes, place, &|n| follower.is_mapped(n));
+            // Messages that travel at once take the time of the last.
+            let cost = if i + 1 < at_once { cost.without_time() } else { cost };
             clock.step(i, &cost);
             each(i, launches.at(i), cost);
         }
@@ -353,7 +366,7 @@ impl<'a> QueueClock<'a> {
         let start = match owner.filter(|rank| *rank > 0) {
             Some(rank) if queue == Queue::Compute => {
                 // Rank 0 goes on at once.
-                let from = self.others[rank].max(self.free[Queue::Network as usize]);
+                let from = self.others[rank].max(self.free[Queue::Network as usize]).max(self.common).max(waited);
                 self.others[rank] = from + seconds;
                 self.timings.push(Timing { start: from, end: self.others[rank], bounded });
                 return;
@@ -370,6 +383,9 @@ impl<'a> QueueClock<'a> {
             end = self.copy(queue, [start, end]);
         }
         self.free[queue as usize] = end;
+        if matches!(step.action, Action::Launch { .. }) && owner.is_none() {
+            self.common = end;
+        }
         if stores {
             self.free[Queue::Upload as usize] = end;
         }

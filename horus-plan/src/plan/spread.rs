@@ -29,7 +29,12 @@ impl TransferPlanner<'_, '_> {
         let (elsewhere, in_strips) = self.draft.readers(source, reader);
         if elsewhere.is_empty() {
             if owner.is_some() && in_strips {
-                self.scatter(source, reader, true);
+                // All parts meet: they travel at once.
+                let parts = if self.draft.owners[source.0].is_some() { self.parts_for(reader) } else { vec![source] };
+                if self.draft.setting.unified || !self.draft.setting.direct {
+                    parts.iter().for_each(|part| self.draft.bring_to_host(*part, "it is scattered from the host"));
+                }
+                parts.into_iter().for_each(|part| self.scatter(part, reader, true));
             }
             return;
         }
@@ -51,6 +56,21 @@ impl TransferPlanner<'_, '_> {
         }
     }
 
+    /// The images of single ranks of which `reader` and later launches of all ranks read strips.
+    fn parts_for(&self, reader: NodeId) -> Vec<NodeId> {
+        let is_part = |n: &NodeId| {
+            let owner = self.draft.owners[n.0];
+            let state = self.draft.states[n.0].filter(|_| owner.is_some());
+            let meets = |c: &NodeId| *c >= reader && self.draft.owners[c.0] != owner;
+            let (elsewhere, in_strips) = self.draft.readers(*n, reader);
+            state.is_some_and(|state| state.placement.owner() == owner)
+                && self.draft.lifetimes.readers[n.0].iter().any(meets)
+                && elsewhere.is_empty()
+                && in_strips
+        };
+        (0..self.draft.graph.nodes.len()).map(NodeId).filter(is_part).collect()
+    }
+
     /// Returns `true` if these strips contain all rows that a launch reads of an image.
     fn reads_within(&self, placement: Placement, source: NodeId, reader: NodeId) -> bool {
         let Placement::Strips(valid) = placement else { return false };
@@ -67,7 +87,10 @@ impl TransferPlanner<'_, '_> {
         let pointwise = (0..node.inputs.len()).all(|i| halo_of_access(node.op.access(i)).is_some_and(Halo::is_none));
         let whole = |i: &NodeId| !matches!(draft.state(*i).placement, Placement::Strips(_));
         let outlives = draft.lifetimes.outlives_plan[id.0];
-        if in_strips || elsewhere.is_empty() || !pointwise || outlives || !node.inputs.iter().all(whole) {
+        let joined = graph.joined.iter().any(|joined| joined.nodes.contains(&id));
+        let inputs = node.inputs.iter().map(|i| draft.bytes_as(*i, ComputedRows::All)).sum();
+        let stays = in_strips || elsewhere.is_empty() || !pointwise || outlives || joined;
+        if stays || !node.inputs.iter().all(whole) || !draft.fits_beside(id, inputs, id) {
             return false;
         }
         let direct = draft.setting.direct;

@@ -269,3 +269,19 @@ pub struct PlanStep {
     /// step of its own queue has waited for them.
     pub waits: Vec<usize>,
 }
+
+/// The number of steps from the first of `steps` on that scatter images of different ranks through their hosts: they
+/// travel at once. `owner` returns the only rank that has an image.
+pub fn scattered_at_once(steps: &[PlanStep], owner: impl Fn(NodeId) -> Option<usize>) -> usize {
+    let mut owners = Vec::new();
+    let is_new = |step: &&PlanStep| match step.action {
+        Action::Scatter { node, direct: false, .. } => {
+            let owner = owner(node);
+            let is_new = !owners.contains(&owner);
+            owners.push(owner);
+            is_new
+        }
+        _ => false,
+    };
+    steps.iter().take_while(is_new).count()
+}

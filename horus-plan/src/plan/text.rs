@@ -158,7 +158,7 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut follower, launches) = (Follower::new(self, true), self.launches());
+        let (mut follower, launches) = (Follower::new(self, 0, true), self.launches());
         for (i, s) in self.steps.iter().enumerate() {
             let text = self.describe_action(&s.action, together(&launches, i));
             write!(f, "{i:4}  {text}")?;

@@ -167,7 +167,7 @@ impl Session {
         let divided = is_open.then(|| divide(graph, setting.machine.of(0), ranks)).flatten();
         if let Some(graph) = &divided {
             let in_parts = with(graph, true, true)?;
-            if in_parts.fits && in_parts.predicted < plan.predicted {
+            if in_parts.fits && (!plan.fits || in_parts.predicted < plan.predicted) {
                 return Ok(in_parts);
             }
         }
