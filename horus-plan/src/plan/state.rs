@@ -5,6 +5,9 @@
 
 use std::fmt;
 
+use super::partition::Partition;
+use horus_base::shape::Window;
+
 /// The valid copies of a local buffer (thesis, Table 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Residency {
@@ -109,6 +112,15 @@ pub enum Placement {
 impl Placement {
     /// Whole on rank 0: given by the program, or gathered.
     pub const ROOT: Placement = Placement::On(0);
+
+    /// The rows that a rank has of an image of `height` rows; without periodic copies.
+    pub fn rows(self, partition: &Partition, rank: usize, height: usize) -> Window {
+        match self {
+            Placement::On(owner) => Window::whole(if rank == owner { height } else { 0 }),
+            Placement::Replicated => Window::whole(height),
+            Placement::Strips(halo) => partition.strip(rank, height).grown(halo.up, halo.down).clipped(height),
+        }
+    }
 
     /// The only rank that has the image, if there is one.
     pub const fn owner(self) -> Option<usize> {

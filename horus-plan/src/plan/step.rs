@@ -39,11 +39,7 @@ impl ComputedRows {
 
     /// The rows of rank `rank` of a result of `height` rows.
     pub fn window(self, partition: &Partition, rank: usize, height: usize) -> Window {
-        match self {
-            ComputedRows::All => Window::whole(height),
-            ComputedRows::Strip(extend) => partition.strip(rank, height).grown(extend.up, extend.down).clipped(height),
-            ComputedRows::On(owner) => Window::whole(if rank == owner { height } else { 0 }),
-        }
+        self.placement().rows(partition, rank, height)
     }
 }
 

@@ -300,14 +300,7 @@ impl RegionInput {
 
     /// Rows that a rank reads.
     pub(crate) fn rows_of(&self, session: &Session, rank: usize) -> Window {
-        let height = self.shape.height;
-        match self.placement {
-            Placement::On(owner) if rank != owner => Window::new(0, 0),
-            Placement::On(_) | Placement::Replicated => Window::whole(height),
-            Placement::Strips(halo) => {
-                session.0.partition.strip(rank, height).grown(halo.up, halo.down).clipped(height)
-            }
-        }
+        self.placement.rows(&session.0.partition, rank, self.shape.height)
     }
 
     /// Bytes of these rows.
