@@ -1,7 +1,7 @@
 //! Cost model: predicted seconds on a machine.
 
 use super::profile::{CopyTime, CopyTimes, HostSide, MachineProfile};
-use crate::ir::kernel::{Family, KernelWork};
+use crate::ir::kernel::{CACHED, Family, KernelWork};
 use horus_base::dtype::DType;
 
 /// Seconds until all threads of a CPU work, and the bytes of computed pixels from which on they do: measured
@@ -11,11 +11,6 @@ const FORK: (f64, usize) = (12e-6, 512 << 10);
 /// Bytes per pixel below which a GPU's filters and maps are no faster: a pixel read and a pixel written in
 /// `f32` (`docs/performance/model.md`).
 const LEAST_MOVED: f64 = 8.0;
-
-/// Fraction of an image that each evaluation of a chain after the first reads from memory: an estimate,
-/// between the values for three row filters over one image, which pay, and for two over two images, which do
-/// not.
-pub(crate) const CACHED: f64 = 0.45;
 
 /// Rows and columns of the tiles in which a GPU computes several iterations of a loop.
 const TILE: [f64; 2] = [64.0, 64.0];

@@ -17,7 +17,6 @@ mod set;
 mod shipped;
 mod table;
 
-pub(crate) use cost::CACHED;
 pub use cost::{Cost, LaunchBottleneck, OverBus};
 pub use link::{Link, LinkLevel, Load};
 pub use profile::{

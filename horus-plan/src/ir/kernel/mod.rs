@@ -23,6 +23,7 @@ use std::fmt;
 pub use self::join::JoinPart;
 pub use self::map::{FilterKind, FilterSource, Instr, InstrOp, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 pub use self::repeat::Repeat;
+pub(crate) use self::work::CACHED;
 pub use self::work::KernelWork;
 use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::Whole;
