@@ -19,7 +19,7 @@ use horus_core::shape::Axis;
 use horus_testing::simulated::{CallCountsHandle, SimulatedDevice};
 
 /// A session on the host's memory, on memory of its own, or on connected devices.
-fn builder(kind: usize) -> SessionBuilder {
+pub(crate) fn builder(kind: usize) -> SessionBuilder {
     let cpu = CpuDevice::new(Some(1)).unwrap();
     let device: Box<dyn Device> = match kind {
         0 => Box::new(cpu),

@@ -3,24 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use horus_core::comm::threads::ThreadComm;
-use horus_core::cpu::device::CpuDevice;
-use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::settings::Ranks;
-use horus_testing::simulated::SimulatedDevice;
 
-/// A session on the host's memory, on memory of its own, or on connected devices.
 fn builder(kind: usize) -> SessionBuilder {
-    let cpu = CpuDevice::new(Some(1)).unwrap();
-    let device: Box<dyn Device> = match kind {
-        0 => Box::new(cpu),
-        1 => Box::new(SimulatedDevice::new(cpu, 1 << 26).requiring_preparation()),
-        _ => Box::new(SimulatedDevice::new(cpu, 1 << 26).requiring_preparation().with_fabric()),
-    };
-    Session::on(device).ranks(Ranks::All)
+    crate::fewer_ranks::builder(kind).ranks(Ranks::All)
 }
 
 /// Pixels with NaN and zeros of both signs, on which operations that select a pixel depend.

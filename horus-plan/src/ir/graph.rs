@@ -192,6 +192,17 @@ pub struct Node<O> {
     pub site: RecordedCall,
 }
 
+/// What needs a node: nothing, one part of a program, or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing.
+    Nothing,
+    /// The part of this number.
+    Part(usize),
+    /// Several parts, or the whole program.
+    More,
+}
+
 /// A program: nodes in topological order, and its roots.
 #[derive(Clone, Debug)]
 pub struct Graph<O> {
@@ -248,6 +259,23 @@ impl<O> Graph<O> {
             }
         }
         out
+    }
+
+    /// What needs each node. Roots need more than one part; `passed` returns for what a node needs its input of this
+    /// index, given what needs the node.
+    pub(crate) fn needs(&self, passed: impl Fn(NodeId, usize, Need) -> Need) -> Vec<Need> {
+        let mut needs = vec![Need::Nothing; self.nodes.len()];
+        self.roots.iter().for_each(|root| needs[root.0] = Need::More);
+        for (id, node) in self.iter().rev() {
+            for (i, input) in node.inputs.iter().enumerate() {
+                needs[input.0] = match (needs[input.0], passed(id, i, needs[id.0])) {
+                    (Need::Nothing, other) | (other, Need::Nothing) => other,
+                    (a, b) if a == b => a,
+                    _ => Need::More,
+                };
+            }
+        }
+        needs
     }
 
     /// Rebuilds the graph node by node, in order. `put` receives each node with its inputs renumbered, and

@@ -4,7 +4,7 @@
 //! another `c` and `d`, each from whole images and without messages in between, such as the orientations of a detector.
 //! Whether this takes less time than strips of all images is for the planner to predict.
 
-use crate::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand};
+use crate::ir::graph::{Graph, Need, Node, NodeId, Op, PixelOpOperand};
 use crate::machine::MachineProfile;
 use crate::ops::pixel::PixelOp;
 use crate::plan::work::ProgramWork;
@@ -72,34 +72,17 @@ impl Chain {
 
     /// The work of each term.
     fn work(&self, graph: &Graph<Op>, machine: &MachineProfile) -> Vec<TermWork> {
-        /// What needs a node: nothing, one term, or more.
-        #[derive(Clone, Copy, PartialEq)]
-        enum Need {
-            Nothing,
-            Term(usize),
-            More,
-        }
-        let mut needs = vec![Need::Nothing; graph.nodes.len()];
-        graph.roots.iter().for_each(|root| needs[root.0] = Need::More);
+        let needs = graph.needs(|id, input, need| match self.index[id.0] {
+            Some(at) if input == 1 => Need::Part(at + 1),
+            Some(0) => Need::Part(0),
+            Some(_) => Need::Nothing, // a node of the chain
+            None => need,
+        });
         let mut work = vec![TermWork::default(); self.nodes.len() + 1];
-        for (id, node) in graph.iter().rev() {
-            if let (Need::Term(term), None) = (needs[id.0], self.index[id.0]) {
+        for (id, node) in graph.iter() {
+            if let (Need::Part(term), None) = (needs[id.0], self.index[id.0]) {
                 work[term].seconds += ProgramWork::of_node(graph, node).seconds(machine, 1);
                 work[term].filters |= !is_light(&node.op);
-            }
-            for (i, input) in node.inputs.iter().enumerate() {
-                let added = match self.index[id.0] {
-                    Some(at) if i == 1 => Need::Term(at + 1),
-                    Some(0) => Need::Term(0),
-                    Some(_) => Need::Nothing, // a node of the chain
-                    None => needs[id.0],
-                };
-                let need = &mut needs[input.0];
-                *need = match (*need, added) {
-                    (Need::Nothing, other) | (other, Need::Nothing) => other,
-                    (a, b) if a == b => a,
-                    _ => Need::More,
-                };
             }
         }
         work
