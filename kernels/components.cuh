@@ -57,8 +57,9 @@ template <int THREADS> HS_FN int hs_before(int count, int* sums) {
 }
 
 // Launch `pass` over `count` pixels. A block takes THREADS * EACH pixels, a thread EACH consecutive ones. The bits of
-// `neighbours` select among the 13 places before a pixel; `counts` has a number for each block.
-template <int THREADS, int EACH, class T>
+// `neighbours` select among the 13 places before a pixel; `counts` has a number for each block. A pixel becomes the
+// label of its component, or for SIZES the number of its pixels, which has one pass fewer.
+template <bool SIZES, int THREADS, int EACH, class T>
 HS_FN void hs_components(
     int pass, const T* in, int* away, int* counts, int blocks, int count, int depth, int height, int width, int neighbours, int* sums) {
     const int first = (int)min((i64)count, ((i64)blockIdx.x * THREADS + threadIdx.x) * EACH);
@@ -96,7 +97,22 @@ HS_FN void hs_components(
         }
         const int before = hs_before<THREADS>(roots, sums);
         if (threadIdx.x == THREADS - 1) counts[blockIdx.x] = before + roots;
-    } else if (pass == 3) {
+    } else if (SIZES && pass == 3) {
+        // Roots count down from 0. Consecutive pixels of a thread are counted together.
+        int root = 0, pixels = 0;
+        for (int i = first; i < last; ++i) {
+            const int step = hs_now(away + i);
+            if (step == HS_BACKGROUND) continue;
+            const int own = step > 0 ? i - step : i;
+            if (pixels > 0 && own != root) {
+                atomicSub(away + root, pixels);
+                pixels = 0;
+            }
+            root = own;
+            ++pixels;
+        }
+        if (pixels > 0) atomicSub(away + root, pixels);
+    } else if (!SIZES && pass == 3) {
         // One block computes the number of roots in all blocks before each.
         if (blockIdx.x > 0) return;
         int total = 0;
@@ -107,7 +123,7 @@ HS_FN void hs_components(
             total += sums[THREADS - 1];
             __syncthreads();
         }
-    } else if (pass == 4) {
+    } else if (!SIZES && pass == 4) {
         int roots = 0;
         for (int i = first; i < last; ++i) roots += away[i] == 0;
         int label = counts[blockIdx.x] + hs_before<THREADS>(roots, sums);
@@ -120,9 +136,9 @@ HS_FN void hs_components(
             if (step == HS_BACKGROUND) {
                 away[i] = 0;
             } else {
-                // The root's thread may have written its label already, or not.
-                const int label = step > 0 ? hs_now(away + i - step) : step;
-                away[i] = label < 0 ? -label : label;
+                // The root's thread may have written its value already, or not.
+                const int value = step > 0 ? hs_now(away + i - step) : step;
+                away[i] = value < 0 ? -value : value;
             }
         }
     }

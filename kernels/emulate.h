@@ -77,6 +77,7 @@ static inline double __longlong_as_double(long long bits) { double v; memcpy(&v,
 static inline double atomicAdd(double* p, double v) { const double old = *p; *p += v; return old; }
 static inline unsigned long long atomicMin(unsigned long long* p, unsigned long long v) { const unsigned long long old = *p; if (v < old) *p = v; return old; }
 static inline int atomicMax(int* p, int v) { const int old = *p; if (v > old) *p = v; return old; }
+static inline int atomicSub(int* p, int v) { const int old = *p; *p -= v; return old; }
 static inline unsigned atomicAdd(unsigned* p, unsigned v) { const unsigned old = *p; *p += v; return old; }
 
 static bool hs_done[1024];

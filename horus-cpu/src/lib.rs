@@ -39,6 +39,7 @@ mod plane;
 mod rows;
 pub mod scanlines;
 pub mod simd;
+pub mod sweeps;
 mod tile_code;
 mod uniform;
 mod versions;

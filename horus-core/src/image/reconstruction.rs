@@ -6,7 +6,6 @@ use super::{Image, record};
 use crate::dtype::Element;
 use crate::error::{Call, Error};
 use crate::ir::graph::Op;
-use crate::ops::components::MOST_PIXELS;
 use crate::ops::reconstruction::Reconstruction;
 
 /// Reconstruction: a marker grows within a mask, from neighbour to neighbour, until nothing changes
@@ -58,9 +57,6 @@ impl<T: Element> Image<T> {
             }
             if shape.channels != 1 {
                 return wrong(format!("the image has {} channels; take one (`channel`)", shape.channels));
-            }
-            if shape.len() > MOST_PIXELS {
-                return wrong(format!("an image of {shape} has {} pixels; the limit is {MOST_PIXELS}", shape.len()));
             }
             Ok(record(self.session(), Op::from(how), &[self.handle(), mask.handle()], shape, site))
         })

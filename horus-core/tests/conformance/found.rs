@@ -85,7 +85,7 @@ fn each_operation() -> ConformanceProgram {
     let v29 = p.op(Op::from(Tiled { grid: Grid { height: 2, width: 3, down: 2, across: 3 }, reduce: TileReduce::Max }), &[v0], Shape::new(2, 2, 1), DType::F32);
     let v30 = p.op(Op::from(LabelReduce::Sum { count: 3, squares: false, of: DType::F32 }), &[v7, v0], Shape::new(3, 17, 1), DType::F64);
     let v31 = p.op(Op::from(LabelReduce::Max { count: 3, block: 32 }), &[v7, v0], Shape::new(1, 3, 1), DType::F64);
-    let v32 = p.op(Op::from(Components { neighbours: Connectivity::EDGES }), &[v7], Shape::new(4, 5, 1), DType::I32);
+    let v32 = p.op(Op::from(Components::labels(Connectivity::EDGES)), &[v7], Shape::new(4, 5, 1), DType::I32);
     let v33 = p.op(Op::from(NearestOnLine { along: Axis::Rows }), &[v7], Shape::new(4, 5, 1), DType::I32);
     let v34 = p.op(Op::from(NearestPixel { along: Axis::Columns, offsets: JoinedOffsets { row_bits: 32 }, metric: Metric::Euclidean(Spacing::new([1.0, 2.5, 0.7])), found: NearestResult::Distance }), &[v33], Shape::new(4, 5, 1), DType::F32);
     let v35 = p.op(Op::from(NearestPixel { along: Axis::Columns, offsets: JoinedOffsets { row_bits: 32 }, metric: Metric::Taxicab, found: NearestResult::Row }), &[v33], Shape::new(4, 5, 1), DType::I32);

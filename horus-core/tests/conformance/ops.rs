@@ -425,11 +425,12 @@ fn connected_components() {
             let mut p = ConformanceProgram::default();
             let a = p.source(image(shape, DType::F32, 14));
             let there = p.pixel_const(PixelOp::Lt, a, &[20.0]);
-            let labels = p.op(Op::from(Components { neighbours: how }), &[there], shape, DType::I32);
+            let labels = p.op(Op::from(Components::labels(how)), &[there], shape, DType::I32);
             // A reader of labels has its own rows of them; every rank has the labels whole.
             let shifted = p.pixel_const(PixelOp::Add, labels, &[7.0]);
+            let sizes = p.op(Op::from(Components::sizes(how)), &[there], shape, DType::I32);
             conforms(
-                &p.wanted(&[labels, shifted]),
+                &p.wanted(&[labels, shifted, sizes]),
                 &RunConfiguration::some(),
                 &format!("components of {shape} {how:?}"),
             );
@@ -438,7 +439,7 @@ fn connected_components() {
     for dtype in DType::ALL {
         let mut p = ConformanceProgram::default();
         let a = p.source(image(SHAPES[4], dtype, 14));
-        let labels = p.op(Op::from(Components { neighbours: Connectivity::FACES }), &[a], SHAPES[4], DType::I32);
+        let labels = p.op(Op::from(Components::labels(Connectivity::FACES)), &[a], SHAPES[4], DType::I32);
         conforms(&p.wanted(&[labels]), &RunConfiguration::some(), &format!("components of {dtype}"));
     }
 }

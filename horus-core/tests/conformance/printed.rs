@@ -201,8 +201,8 @@ fn whole_image(of: &Whole) -> String {
             format!("LabelReduce::Sum {{ count: {count}, squares: {squares}, of: DType::{of:?} }}")
         }
         Whole::Labels(how) => format!("LabelReduce::{how:?}"),
-        Whole::Components(Components { neighbours: how }) => {
-            format!("Components {{ neighbours: {} }}", neighbours(*how))
+        Whole::Components(Components { neighbours: how, value }) => {
+            format!("Components {{ neighbours: {}, value: ComponentValue::{value:?} }}", neighbours(*how))
         }
         Whole::NearestOnLine(NearestOnLine { along }) => format!("NearestOnLine {{ along: Axis::{along:?} }}"),
         Whole::NearestPixel(NearestPixel { along, offsets, metric, found }) => {

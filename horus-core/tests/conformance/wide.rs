@@ -380,7 +380,8 @@ impl WideProgramBuilder {
                 let how = Reconstruction { erosion: d.below(2) == 0, neighbours: how };
                 return self.p.op(Op::from(how), &[marker, one], plane, dtype);
             }
-            return self.p.op(Op::from(Components { neighbours: how }), &[one], plane, DType::I32);
+            let how = if d.below(2) == 0 { Components::sizes(how) } else { Components::labels(how) };
+            return self.p.op(Op::from(how), &[one], plane, DType::I32);
         }
         if d.below(6) == 0 {
             let along = if shape.depth > 1 { Axis::Depth } else { Axis::Rows };

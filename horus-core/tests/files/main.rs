@@ -16,6 +16,8 @@ mod regions;
 #[cfg(unix)]
 mod special;
 mod stores;
+#[cfg(unix)]
+mod swept;
 mod tiffs;
 mod writer;
 

@@ -13,11 +13,11 @@ use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
 use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::Components;
-use horus_plan::ops::components::Connectivity;
+use horus_plan::ops::components::{ComponentValue, Connectivity};
 
 impl CpuOperation for Components {
     fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
-        dispatch!(type_of(inputs), T => label(view::<T>(inputs, 0)?, self.neighbours, out(output)?, to.threads));
+        dispatch!(type_of(inputs), T => label(view::<T>(inputs, 0)?, *self, out(output)?, to.threads));
         Ok(())
     }
 }
@@ -65,6 +65,46 @@ impl PixelRuns {
         found
     }
 
+    /// The runs of rows from `first` on, counted over levels of `height` rows, joined among these rows.
+    fn joined<T: Pixel>(pixels: &[T], first: usize, [height, width]: [usize; 2], how: Connectivity) -> PixelRuns {
+        let single = !how.before().any(|by| by == [0, 0, -1]);
+        let above = EarlierNeighbours::of(how);
+        let mut runs = PixelRuns::of(pixels, width, single);
+        for row in first..first + pixels.len() / width {
+            for by in &above {
+                if let Some(other) = by.at(row, height).filter(|other| *other >= first) {
+                    runs.join_rows(row - first, other - first, by.columns);
+                }
+            }
+        }
+        runs
+    }
+
+    /// The number of pixels of each component.
+    fn sizes(&self, count: u32) -> Vec<i32> {
+        let mut sizes = vec![0; count as usize];
+        for (run, component) in self.runs.iter().zip(&self.parents) {
+            sizes[*component as usize] += (run.end - run.start) as i32;
+        }
+        sizes
+    }
+
+    /// Replaces parents by the numbers of their components, in raster order, from `first` on; returns the end.
+    fn number(&mut self, first: u32) -> u32 {
+        // Parents come first: they have their number when it is read.
+        let mut next = first;
+        for i in 0..self.parents.len() {
+            let parent = self.parents[i] as usize;
+            self.parents[i] = if parent == i {
+                next += 1;
+                next - 1
+            } else {
+                self.parents[parent]
+            };
+        }
+        next
+    }
+
     fn row(&self, row: usize) -> Range<usize> {
         self.rows[row]..self.rows[row + 1]
     }
@@ -102,6 +142,42 @@ impl PixelRuns {
             // The last one may touch the next run, too.
             other = first.max(other.saturating_sub(1));
         }
+    }
+}
+
+/// Runs of pixels of consecutive rows of an image, and their components among these rows.
+#[derive(Debug)]
+pub struct ComponentRuns {
+    /// The first run of each row, and the end of the last.
+    pub rows: Vec<usize>,
+    /// The first column of each run, the one after its last, and its component, from 0 on in raster order.
+    pub runs: Vec<[u32; 3]>,
+    /// Number of components.
+    pub count: usize,
+}
+
+impl ComponentRuns {
+    /// The runs of rows from `first` on, counted over levels of `height` rows.
+    pub fn of<T: Pixel>(
+        pixels: &[T],
+        first: usize,
+        extent: [usize; 2],
+        how: Connectivity,
+        threads: usize,
+    ) -> ComponentRuns {
+        let _ = threads;
+        let mut found = PixelRuns::joined(pixels, first, extent, how);
+        let count = found.number(0) as usize;
+        let runs = found.runs.iter().zip(&found.parents);
+        let runs = runs.map(|(run, component)| [run.start, run.end, *component]).collect();
+        ComponentRuns { rows: found.rows, runs, count }
+    }
+
+    /// The number of pixels of each component.
+    pub fn sizes(&self) -> Vec<i32> {
+        let mut sizes = vec![0; self.count];
+        self.runs.iter().for_each(|[start, end, component]| sizes[*component as usize] += (end - start) as i32);
+        sizes
     }
 }
 
@@ -146,7 +222,7 @@ impl EarlierNeighbours {
 }
 
 /// The labels of the pixels of an image of one channel.
-fn label<T: Pixel>(image: TypedInput<'_, T>, how: Connectivity, out: &mut [i32], threads: usize) {
+fn label<T: Pixel>(image: TypedInput<'_, T>, how: Components, out: &mut [i32], threads: usize) {
     let shape = image.geometry.shape;
     // Neighbours are at most this many rows away.
     let unit = if shape.depth > 1 { shape.height } else { 1 };
@@ -160,26 +236,16 @@ fn label<T: Pixel>(image: TypedInput<'_, T>, how: Connectivity, out: &mut [i32],
 fn by_blocks<T: Pixel>(
     pixels: &[T],
     [depth, height, width]: [usize; 3],
-    how: Connectivity,
+    Components { neighbours: how, value }: Components,
     out: &mut [i32],
     (unit, block): (usize, usize),
     threads: usize,
 ) {
     let rows = depth * height;
-    let single = !how.before().any(|by| by == [0, 0, -1]);
     let above = EarlierNeighbours::of(how);
     let joined = |k: usize| {
-        let first = k * block;
-        let own = first..rows.min(first + block);
-        let mut runs = PixelRuns::of(&pixels[own.start * width..own.end * width], width, single);
-        for row in own {
-            for by in &above {
-                if let Some(other) = by.at(row, height).filter(|other| *other >= first) {
-                    runs.join_rows(row - first, other - first, by.columns);
-                }
-            }
-        }
-        runs
+        let own = k * block..rows.min((k + 1) * block);
+        PixelRuns::joined(&pixels[own.start * width..own.end * width], own.start, [height, width], how)
     };
     let blocks = rows.div_ceil(block);
     let mut parts = parallel::map(threads, blocks, joined).into_iter();
@@ -199,23 +265,18 @@ fn by_blocks<T: Pixel>(
             }
         }
     }
-    // Parents come first: they have their label when it is read.
-    let (mut labels, mut last) = (std::mem::take(&mut all.parents), 0);
-    for i in 0..labels.len() {
-        labels[i] = if labels[i] as usize == i {
-            last += 1;
-            last
-        } else {
-            labels[labels[i] as usize]
-        };
-    }
+    let count = all.number(0);
+    let values = match value {
+        ComponentValue::Label => (1..=count as i32).collect(),
+        ComponentValue::Size => all.sizes(count),
+    };
     let grain = GRAIN.div_ceil(width);
     each_chunk(threads, out, grain * width, |k, out| {
         for (row, out) in (k * grain..).zip(out.chunks_exact_mut(width)) {
             out.fill(0);
             for i in all.row(row) {
                 let PixelRun { start, end } = all.runs[i];
-                out[start as usize..end as usize].fill(labels[i] as i32);
+                out[start as usize..end as usize].fill(values[all.parents[i] as usize]);
             }
         }
     });
@@ -256,7 +317,7 @@ mod tests {
                     for blocks in 1..=7 {
                         let mut out = vec![7; there.len()];
                         let rows = (depth * height).div_ceil(blocks).next_multiple_of(unit);
-                        pool.install(|| by_blocks(&pixels, extent, how, &mut out, (unit, rows), 3));
+                        pool.install(|| by_blocks(&pixels, extent, Components::labels(how), &mut out, (unit, rows), 3));
                         assert_eq!(out, want, "picture {k} of {extent:?}, {how:?}, {blocks} blocks");
                     }
                 }

@@ -29,7 +29,7 @@ impl CpuOperation for NearestPixel {
 }
 
 /// The distance to a missing background pixel: more than an image has rows, and far from `i32`'s limit.
-const FAR: i32 = 1 << 30;
+pub(crate) const FAR: i32 = 1 << 30;
 
 /// The nearest background pixels on lines along an axis, in rows `rows` of every plane.
 fn nearest_on_line<T: Pixel>(along: Axis, input: TypedInput<'_, T>, out: &mut [i32], to: &OperationOutput) {
@@ -61,9 +61,7 @@ fn nearest_row<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &Operati
             }
             steps.fill(FAR);
             find_background(&mut steps, (end..height).map(|y| plane.row(y)));
-            for (y, out) in (first..end).zip(out.chunks_exact_mut(width)).rev() {
-                step_up(plane.row(y), &mut steps, out);
-            }
+            out.chunks_exact_mut(width).rev().for_each(|out| step_up(&mut steps, out));
         });
     }
 }
@@ -88,9 +86,7 @@ fn nearest_level<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &Opera
                 step_down(from(p), &mut steps, out);
             }
             steps.fill(FAR);
-            for p in (c..planes).step_by(channels).rev() {
-                step_up(from(p), &mut steps, part[p]);
-            }
+            part[c..].iter_mut().step_by(channels).rev().for_each(|out| step_up(&mut steps, out));
         }
     };
     parallel::for_each(threads, parts.into_iter().enumerate().collect(), sweep);
@@ -113,7 +109,7 @@ fn find_background<'a, T: Pixel>(steps: &mut [i32], beyond: impl Iterator<Item =
 }
 
 for_least_isa! {
-    fn step_down[T: Pixel][T](row: &[T], steps: &mut [i32], out: &mut [i32]) as step_down_body
+    pub(crate) fn step_down[T: Pixel][T](row: &[T], steps: &mut [i32], out: &mut [i32]) as step_down_body
 }
 
 #[inline(always)]
@@ -125,13 +121,13 @@ fn step_down_body<T: Pixel>(row: &[T], steps: &mut [i32], out: &mut [i32]) {
 }
 
 for_least_isa! {
-    fn step_up[T: Pixel][T](row: &[T], steps: &mut [i32], out: &mut [i32]) as step_up_body
+    pub(crate) fn step_up[][](steps: &mut [i32], out: &mut [i32]) as step_up_body
 }
 
 #[inline(always)]
-fn step_up_body<T: Pixel>(row: &[T], steps: &mut [i32], out: &mut [i32]) {
-    for ((v, steps), out) in row.iter().zip(steps).zip(out) {
-        *steps = if *v == T::ZERO { 0 } else { *steps + 1 };
+fn step_up_body(steps: &mut [i32], out: &mut [i32]) {
+    for (steps, out) in steps.iter_mut().zip(out) {
+        *steps = if *out == 0 { 0 } else { *steps + 1 };
         let nearest = if *out <= *steps { -*out } else { *steps };
         *out = if nearest.abs() >= FAR { NONE } else { nearest };
     }

@@ -4,8 +4,8 @@
 //! divides its rows among the threads of the device's pool where that pays off. The division does not affect the
 //! result.
 
-mod components;
-mod distance;
+pub(crate) mod components;
+pub(crate) mod distance;
 mod fourier;
 pub(crate) mod fused;
 mod histogram;
@@ -13,7 +13,7 @@ pub(super) mod interleave;
 mod labels;
 mod layout;
 mod product;
-mod reconstruction;
+pub(crate) mod reconstruction;
 mod resize;
 mod rows;
 #[allow(clippy::needless_range_loop, reason = "blocks of several arrays, in loops that become vectors")]

@@ -187,11 +187,22 @@ fn reconstruct<T: Pixel>(
     threads: usize,
 ) {
     let shape = mask.geometry.shape;
+    grow(how, (marker.data, mask.data), &mut out[..shape.len()], [shape.height, shape.width], threads);
+}
+
+/// [`reconstruct`] of levels of this height and width.
+pub(crate) fn grow<T: Pixel>(
+    how: Reconstruction,
+    images: (&[T], &[T]),
+    out: &mut [T],
+    [height, width]: [usize; 2],
+    threads: usize,
+) {
     // Neighbours are at most this many rows away.
-    let unit = if shape.depth > 1 { shape.height } else { 1 };
-    let rows = shape.depth * shape.height;
-    let block = rows.div_ceil(threads.max(1)).max(GRAIN.div_ceil(shape.width)).next_multiple_of(unit);
-    blocks(how, (marker.data, mask.data), &mut out[..shape.len()], ([shape.height, shape.width], block), threads);
+    let rows = out.len() / width;
+    let unit = if rows > height { height } else { 1 };
+    let block = rows.div_ceil(threads.max(1)).max(GRAIN.div_ceil(width)).next_multiple_of(unit);
+    blocks(how, images, out, ([height, width], block), threads);
 }
 
 /// [`reconstruct`] in blocks of a given number of rows.

@@ -4,6 +4,7 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
+use horus_core::ops::components::ComponentValue;
 use horus_core::ops::resize::{WeightedRun, WeightedRuns};
 use horus_core::ops::{Components, Remap, Resize};
 use horus_core::shape::Window;
@@ -20,7 +21,7 @@ use super::{
 /// at 4096x4096; one takes 1.1 to 1.2 times as long from 1024x1024 on.
 const THREADS: usize = 256;
 const EACH: usize = 2;
-/// Equals the constant of the kernel.
+/// Passes that join and number components; the kernel has as many. To count pixels takes one fewer.
 const PASSES: u32 = 6;
 
 impl CudaOperation for Components {
@@ -41,6 +42,7 @@ impl CudaOperation for Components {
             p.int(member, extent.cast_signed());
         }
         p.int("neighbours", how.bits() as isize);
+        let counts = self.value == ComponentValue::Size;
         let args = args![
             "p.pass",
             "p.in",
@@ -54,8 +56,12 @@ impl CudaOperation for Components {
             "p.neighbours",
             Expr::Shared(DType::I32, 0),
         ];
-        let body = [CppCall::new("hs_components", template![THREADS, EACH], args).into()];
-        let passes = LaunchSequence { count: PASSES, repeated: 0, scratch: number as usize * DType::I32.size() };
+        let body = [CppCall::new("hs_components", template![counts, THREADS, EACH], args).into()];
+        let passes = LaunchSequence {
+            count: PASSES - u32::from(counts),
+            repeated: 0,
+            scratch: number as usize * DType::I32.size(),
+        };
         let made = program(&[PRELUDE, COMPONENTS], &body, p, [number, 1], THREADS, THREADS * DType::I32.size());
         Ok(Generated { sequence: Some(passes), ..made })
     }

@@ -179,6 +179,9 @@ const fn extent(geometry: &Geometry) -> ImageExtent {
 fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     let extents: Vec<ImageExtent> = inputs.iter().map(|i| extent(&i.geometry)).collect();
     operation.check(&extents, extent(output))?;
+    if output.shape.len() > operation.most_pixels() {
+        return Err(format!("{} has more than {} pixels", output.shape, operation.most_pixels()));
+    }
     let all = |name: &str, geometry: &Geometry, rows: Window| {
         let shape = geometry.shape;
         if rows == Window::whole(shape.height) {

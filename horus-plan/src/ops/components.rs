@@ -1,6 +1,6 @@
 //! Connected components, and the neighbourhoods that define them.
 
-use super::describe::{Accepts, OperationGroup, Pattern, describe, description, optional};
+use super::describe::{Accepts, OperationGroup, Parameter, Pattern, describe, description, optional};
 use super::footprint::{Access, InputRead, Rect};
 use super::operation::{
     Distribution, Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure,
@@ -10,16 +10,22 @@ use horus_base::dtype::DType;
 use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
+pub(crate) const NEIGHBOURS: Parameter = optional("neighbours", Accepts::Choice(|| vec!["4", "8"]), "4", "");
+
 describe! {
     LABEL = description("label", OperationGroup::Morphology, Pattern::WholeImage, "The number of each pixel's connected component, from 1 on; 0 where the picture is 0")
         .also(&["components"])
-        .takes(&[optional("neighbours", Accepts::Choice(|| vec!["4", "8"]), "4", "")])
+        .takes(&[NEIGHBOURS])
         .elsewhere(&["ndi.label", "ski.measure.label", "cv.connectedComponents", "imageproc::region_labelling::connected_components"])
         .differs("in raster order; nonzero pixels; scikit-image separates different values. `Connectivity::FACES` is 4 or 6 neighbours, `CORNERS` 8 or 26")
         .example("luminance otsu label 8 convert u16");
+    COMPONENT_SIZES = description("component_sizes", OperationGroup::Morphology, Pattern::WholeImage, "The number of pixels of each pixel's connected component; 0 where the picture is 0")
+        .takes(&[NEIGHBOURS])
+        .elsewhere(&["np.bincount", "cv.connectedComponentsWithStats"])
+        .example("luminance otsu component_sizes");
 }
 
-/// Maximum number of pixels of an image whose labels fit in `i32`.
+/// Maximum number of pixels of an image in memory whose pixels are counted in `i32`.
 pub const MOST_PIXELS: usize = i32::MAX as usize;
 
 /// The neighbours of a pixel along levels, rows and columns: a symmetric structure of 3x3x3 pixels.
@@ -107,22 +113,48 @@ impl Default for Connectivity {
     }
 }
 
-/// Connected components of the nonzero pixels of one channel: `i32` labels in raster order.
+/// What a pixel becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ComponentValue {
+    /// The number of its component, from 1 on in raster order of the components' first pixels.
+    Label,
+    /// The number of pixels of its component.
+    Size,
+}
+
+/// Connected components of the nonzero pixels of one channel. Yields `i32`, 0 for the other pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Components {
     /// Neighbourhood of a pixel.
     pub neighbours: Connectivity,
+    /// What a pixel of a component becomes.
+    pub value: ComponentValue,
+}
+
+impl Components {
+    /// Labels.
+    pub const fn labels(neighbours: Connectivity) -> Components {
+        Components { neighbours, value: ComponentValue::Label }
+    }
+
+    /// Sizes.
+    pub const fn sizes(neighbours: Connectivity) -> Components {
+        Components { neighbours, value: ComponentValue::Size }
+    }
 }
 
 impl ImageOperation for Components {
     fn kind(&self) -> &'static str {
-        "label"
+        match self.value {
+            ComponentValue::Label => "label",
+            ComponentValue::Size => "component sizes",
+        }
     }
 
     fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, _)] = images(inputs)?;
         makes((shape, DType::I32), output)?;
-        ensure(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("labels of {shape}"))
+        ensure(shape.channels == 1, || format!("labels of {shape}"))
     }
 
     fn reads(&self, _: usize, _: Rect, of: Shape) -> InputRead {
@@ -150,6 +182,10 @@ impl ImageOperation for Components {
         LaunchEffort::of_rows(Family::Histogram, output.0, rows, 1.0 + self.neighbours.before().count() as f64)
     }
 
+    fn most_pixels(&self) -> usize {
+        MOST_PIXELS
+    }
+
     fn scratch(&self, shape: Shape) -> usize {
         shape.len().saturating_mul(size_of::<i32>())
     }
@@ -157,8 +193,8 @@ impl ImageOperation for Components {
 
 impl SampleOperations for Components {
     fn samples(of: SampleImages) -> Vec<Instance> {
-        let how = Components { neighbours: Connectivity::FACES };
-        vec![Instance::of(how, &[of.plane], (of.plane.0, DType::I32))]
+        let of = |how: Components| Instance::of(how, &[of.plane], (of.plane.0, DType::I32));
+        vec![of(Components::labels(Connectivity::FACES)), of(Components::sizes(Connectivity::CORNERS))]
     }
 }
 

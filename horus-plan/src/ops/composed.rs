@@ -1,5 +1,6 @@
 //! Descriptions of operations that `Image` composes of others, or of none (a conversion).
 
+use super::components::NEIGHBOURS;
 use super::describe::{Accepts, BORDER, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use horus_base::dtype::DType;
 
@@ -60,6 +61,25 @@ describe! {
         .elsewhere(&["ski.filters.threshold_otsu", "cv.threshold(THRESH_OTSU)", "imageproc::contrast::otsu_level"])
         .differs("the method yields the threshold, of the image's type")
         .example("luminance gauss 1 otsu");
+    REMOVE_SMALL = description("remove_small", OperationGroup::Morphology, Pattern::Composition, "A mask without components of fewer pixels")
+        .takes(&[required("pixels", Accepts::Count, "of the smallest component that stays"), NEIGHBOURS])
+        .elsewhere(&["ski.morphology.remove_small_objects", "cv.filterSpeckles"])
+        .differs("components of `pixels` stay, as `max_size` one less")
+        .example("luminance otsu remove_small 20 8");
+    FILL_SMALL = description("fill_small", OperationGroup::Morphology, Pattern::Composition, "A mask whose holes of fewer pixels are filled")
+        .takes(&[required("pixels", Accepts::Count, "of the smallest hole that stays"), NEIGHBOURS])
+        .elsewhere(&["ski.morphology.remove_small_holes"])
+        .differs("holes of `pixels` stay; the background around the picture's objects counts as a hole")
+        .example("luminance otsu fill_small 20");
+    KEEP_LARGEST = description("keep_largest", OperationGroup::Morphology, Pattern::Composition, "A mask of the largest component, or of several of that size")
+        .takes(&[NEIGHBOURS])
+        .elsewhere(&["cv.connectedComponentsWithStats"])
+        .example("luminance otsu keep_largest");
+    CLEAR_BORDER = description("clear_border", OperationGroup::Morphology, Pattern::Composition, "A mask without components that touch the edge of the picture")
+        .takes(&[NEIGHBOURS])
+        .elsewhere(&["ski.segmentation.clear_border"])
+        .differs("of masks; of labels by `lookup`")
+        .example("luminance otsu clear_border 8");
     CANNY = description("canny", OperationGroup::Detectors, Pattern::Composition, "A mask, true on edges one pixel wide of the luminance; weak edges stay if they continue strong ones")
         .takes(&[optional("sigma", Accepts::Number, "1", "of the Gaussian, in pixels"), optional("low", Accepts::Number, "0.1", "of the gradient of weak edges"), optional("high", Accepts::Number, "0.2", "of the gradient of strong edges")])
         .elsewhere(&["ski.feature.canny", "cv.Canny", "imageproc::edges::canny"])

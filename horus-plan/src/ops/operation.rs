@@ -97,6 +97,11 @@ pub trait ImageOperation {
         false
     }
 
+    /// The largest number of pixels of a result in memory. Larger ones are computed by regions.
+    fn most_pixels(&self) -> usize {
+        usize::MAX
+    }
+
     /// Bytes of parameters that copies of this value share.
     fn shared_bytes(&self) -> usize {
         0

@@ -80,7 +80,7 @@ impl ImageOperation for Reconstruction {
         let both: [ImageExtent; 2] = images(inputs)?;
         both.into_iter().try_for_each(|image| makes(image, output))?;
         let shape = output.0;
-        ensure(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("{shape} is not of one channel"))
+        ensure(shape.channels == 1, || format!("{shape} is not of one channel"))
     }
 
     fn reads(&self, _: usize, _: Rect, of: Shape) -> InputRead {
@@ -107,6 +107,10 @@ impl ImageOperation for Reconstruction {
         // The number of sweeps depends on the pixels.
         let steps = 16.0 * self.neighbours.neighbours().count() as f64;
         LaunchEffort::of_rows(Family::Histogram, output.0, rows, steps)
+    }
+
+    fn most_pixels(&self) -> usize {
+        MOST_PIXELS
     }
 
     fn scratch(&self, shape: Shape) -> usize {

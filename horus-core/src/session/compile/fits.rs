@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::error::Result;
+use crate::error::{Call, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::Whole;
 use crate::session::cache;
 use crate::session::compile::memory::{
     AGAIN, AGAIN_OR_EVICT, MemoryLimits, ProgramMemory, bytes, generous, release_rereadable, undecodable_bytes,
@@ -13,6 +14,12 @@ use crate::session::compile::schedule::ResultDestination;
 use crate::session::devices::Engine;
 use crate::session::images::on_demand::{OnDemandImage, unread};
 use crate::session::{Session, SessionState};
+
+/// A node whose result in memory is too large for its operation.
+fn oversized(node: &Node<Op>) -> Option<(&Node<Op>, &Whole)> {
+    let Op::Whole(operation) = &node.op else { return None };
+    (node.shape.len() > operation.most_pixels()).then_some((node, operation))
+}
 
 impl Session {
     /// Returns the available memory if a program does not fit and may be computed by regions: it has unread sources, or
@@ -27,6 +34,15 @@ impl Session {
         sink: ResultDestination<'_>,
     ) -> Result<Option<MemoryLimits>> {
         let (all, room) = (generous(graph), self.0.pool.most().saturating_sub(self.0.pool.bounds().1));
+        if let Some((node, operation)) = graph.nodes.iter().find_map(oversized) {
+            let limits = self.limits(state, engine, graph)?;
+            let divides = unread(state, graph).next().is_some()
+                || (self.ranks() == 1 && state.images.replaceable_sources(graph, limits.small()).next().is_some());
+            let call = Call { op: operation.kind(), site: node.site.site };
+            let (shape, most) = (node.shape, operation.most_pixels());
+            let message = format!("an image of {shape}; one that is not read from a file has at most {most} pixels");
+            return divides.then_some(Some(limits)).ok_or_else(|| Error::parameter(call, message));
+        }
         if unread(state, graph).next().is_none() {
             // Only a plan determines the memory use of several ranks.
             if self.ranks() > 1 || engine.unified() && engine.device_count() > 1 {

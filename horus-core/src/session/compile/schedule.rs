@@ -1,11 +1,12 @@
 //! Schedules: how a program that does not fit in memory is computed, decided before anything is read.
 //!
 //! A schedule is a list of stages. Each stage computes reductions, or images that the program keeps, region by region
-//! into memory. The rest of the program is computed as a whole or region by region. Forecasts, errors and the
+//! into memory, or sweeps over images region by region. The rest of the program is computed as a whole or region by region. Forecasts, errors and the
 //! evaluation (`session/engine/stages.rs`) use the same schedule. The design is in `docs/design/regions.md`.
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,12 +19,14 @@ use crate::region::{Division, Rect, slab};
 use crate::session::compile::memory::{AGAIN, AGAIN_OR_EVICT, MemoryLimits, bytes, counted, undecodable_bytes};
 use crate::session::devices::Engine;
 use crate::session::images::on_demand::{OnDemandImage, STRIPS, unread};
+use crate::session::images::swept::{SweptImage, is_swept};
 use crate::session::{Session, SessionState};
 use crate::shape::Shape;
 
-/// Minimum bytes of a slab of the first result. Smaller slabs cost more to plan and launch than to compute: an
-/// estimate.
+/// Minimum bytes of a slab of the first result, and maximum fraction of the memory for it. Smaller slabs cost more to
+/// plan and launch than to compute: an estimate.
 const SLAB: usize = 4 << 20;
+const SLAB_PART: usize = 32;
 
 /// Maximum ratio of decoded pixels to those of the image. A source that would be decoded more often is decoded once, to
 /// a temporary file, which takes about as long as decoding it twice. A guess.
@@ -79,20 +82,30 @@ pub(crate) struct ProgramSchedule {
     pub(crate) own: Vec<ValueId>,
 }
 
-/// Values that are computed region by region into memory.
+/// Values that are computed region by region.
 pub(crate) struct ScheduleStage {
-    /// Program whose roots are divided: the results, or the images that are reduced.
+    /// Program whose roots are divided: the results, or the images that the nodes read.
     pub(crate) graph: Graph<Op>,
     /// Nodes that are computed.
     pub(crate) nodes: Vec<NodeId>,
-    /// `true` if the nodes reduce the roots.
-    pub(crate) is_reduction: bool,
-    pub(crate) division: Division,
+    pub(crate) kind: StageKind,
+    /// Parts of the roots.
+    pub(crate) parts: SlabSchedule,
     /// Names of the values.
     pub(crate) values: Vec<ValueId>,
 }
 
-/// Results that are delivered slab by slab, and region by region in each slab.
+/// What a stage does with the roots of its program.
+pub(crate) enum StageKind {
+    /// The roots are kept in memory.
+    Images,
+    /// The nodes reduce the roots.
+    Reductions,
+    /// The node sweeps over the roots; its result is an image on demand.
+    Sweep(Arc<SweptImage>),
+}
+
+/// Images that are delivered slab by slab, and region by region in each slab.
 pub(crate) struct SlabSchedule {
     pub(crate) slabs: Vec<Slab>,
     /// Division of each slab.
@@ -129,9 +142,9 @@ impl Session {
 
     /// Largest [`Session::decodes`] of all stages and of the delivery of results.
     pub(crate) fn decodes_most(&self, state: &SessionState, schedule: &ProgramSchedule, limits: MemoryLimits) -> f64 {
-        let stages = schedule.stages.iter().map(|stage| (&stage.graph, &stage.division));
-        let taken = schedule.taken.iter().map(|taken| (&taken.slabs[0].graph, &taken.division));
-        stages.chain(taken).map(|(graph, division)| self.decodes(state, graph, division, limits)).fold(0.0, f64::max)
+        let stages = schedule.stages.iter().map(|stage| &stage.parts);
+        let decodes = |parts: &SlabSchedule| self.decodes(state, &parts.slabs[0].graph, &parts.division, limits);
+        stages.chain(&schedule.taken).map(decodes).fold(0.0, f64::max)
     }
 
     /// [`Session::schedule_of`]; sources that regions would decode too often are decoded once, to temporary files.
@@ -185,6 +198,25 @@ impl Session {
         sink: ResultDestination<'_>,
         limits: MemoryLimits,
     ) -> Result<Option<ProgramSchedule>> {
+        let mut own = Vec::new();
+        let found = self.staged(state, engine, (graph, gone), sink, limits, &mut own);
+        if !matches!(found, Ok(Some(_))) {
+            state.images.forget(own);
+            return found.map(|_| None);
+        }
+        found.map(|found| found.map(|schedule| ProgramSchedule { own, ..schedule }))
+    }
+
+    /// [`Session::schedule_of`]; adds to `own` the images that exist only for the schedule, even on failure.
+    fn staged(
+        &self,
+        state: &mut SessionState,
+        engine: &Engine,
+        (graph, gone): (&Graph<Op>, &[ValueId]),
+        sink: ResultDestination<'_>,
+        limits: MemoryLimits,
+        own: &mut Vec<ValueId>,
+    ) -> Result<Option<ProgramSchedule>> {
         let mut rest = graph.clone();
         let mut stages: Vec<ScheduleStage> = Vec::new();
         // The values of earlier stages stay in memory.
@@ -194,6 +226,15 @@ impl Session {
             if nodes.is_empty() {
                 break;
             }
+            if let [node] = nodes[..]
+                && is_swept(&rest, node)
+            {
+                let room = limits.reduced_by(made.values().sum());
+                let Some(stage) = self.sweep_of(state, engine, &rest, node, room, own)? else { return Ok(None) };
+                rest = without(rest, &nodes, &stage.values, &mut HashMap::new());
+                stages.push(stage);
+                continue;
+            }
             let (bands, grain, divisible) = pass_of(state, &rest, &nodes);
             let room = limits.reduced_by(made.values().sum()).reduced_by(nodes.iter().map(|n| bytes(&rest, *n)).sum());
             let Some(division) = self.division(state, engine, &bands, grain, Some((divisible, &nodes)), room)? else {
@@ -201,7 +242,8 @@ impl Session {
             };
             let values = named(state, &nodes);
             rest = without(rest, &nodes, &values, &mut made);
-            stages.push(ScheduleStage { graph: bands, is_reduction: true, division, values, nodes });
+            let parts = SlabSchedule::whole(&bands, division);
+            stages.push(ScheduleStage { graph: bands, kind: StageKind::Reductions, parts, values, nodes });
         }
         let ResultDestination::Regions(_) = sink else {
             while unread(state, &rest).next().is_some() {
@@ -222,23 +264,38 @@ impl Session {
                 let values = named(state, &roots);
                 rest = without(rest, &roots, &values, &mut made);
                 let nodes = program.roots.clone();
-                stages.push(ScheduleStage { graph: program, is_reduction: false, division, values, nodes });
+                let parts = SlabSchedule::whole(&program, division);
+                stages.push(ScheduleStage { graph: program, kind: StageKind::Images, parts, values, nodes });
             }
             return Ok(Some(ProgramSchedule { stages, rest, taken: None, own: Vec::new() }));
         };
-        let mut own = Vec::new();
-        let taken = self.taken_by(state, engine, &rest, sink, limits.reduced_by(made.values().sum()), &mut own);
-        match taken {
-            Ok(Some(taken)) => Ok(Some(ProgramSchedule { stages, rest, taken: Some(taken), own })),
-            Ok(None) => {
-                state.images.forget(own);
-                Ok(None)
-            }
-            Err(error) => {
-                state.images.forget(own);
-                Err(error)
-            }
-        }
+        let taken = self.taken_by(state, engine, &rest, sink, limits.reduced_by(made.values().sum()), own)?;
+        Ok(taken.map(|taken| ProgramSchedule { stages, rest, taken: Some(taken), own: Vec::new() }))
+    }
+
+    /// Stage that sweeps over the inputs of a node, in whole rows. Its result is added to the images on demand, and to
+    /// `own`.
+    fn sweep_of(
+        &self,
+        state: &mut SessionState,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        node: NodeId,
+        limits: MemoryLimits,
+        own: &mut Vec<ValueId>,
+    ) -> Result<Option<ScheduleStage>> {
+        let Some((image, roots)) = SweptImage::of(graph, node, limits.host) else { return Ok(None) };
+        let program = Graph { roots, ..graph.clone() };
+        let limits = limits.reduced_by(image.scratch_bytes());
+        let grain = [Grain { chunk: (1, graph.node(node).shape.width), levels: 1 }];
+        let rows = ResultDestination::Regions(&grain);
+        let Some(parts) = self.taken_by(state, engine, &program, rows, limits, own)? else { return Ok(None) };
+        let value = state.names.value();
+        let image = Arc::new(image);
+        state.images.on_demand.insert(value, image.on_demand());
+        own.push(value);
+        let kind = StageKind::Sweep(image);
+        Ok(Some(ScheduleStage { graph: program, nodes: vec![node], kind, parts, values: vec![value] }))
     }
 
     /// Delivery of the results of a program without reductions; adds to `own` the images that exist only for it.
@@ -252,7 +309,7 @@ impl Session {
         own: &mut Vec<ValueId>,
     ) -> Result<Option<SlabSchedule>> {
         let grains: Vec<Grain> = (0..graph.roots.len()).map(|root| sink.grain(root)).collect();
-        let slabs = slabs(state, graph, Grain::levels(&grains), own);
+        let slabs = slabs(state, graph, Grain::levels(&grains), limits.host, own);
         let first = &slabs[0].graph;
         let (grain, read) = (grains[0].chunk, Session::grain(state, first));
         // Regions of whole rows are divided in rows only.
@@ -405,23 +462,30 @@ fn common_multiple(a: usize, b: usize) -> usize {
     (n / a).saturating_mul(other)
 }
 
-/// Number of levels of a slab, if results are delivered `levels` at a time; `None` if all levels are computed together.
-pub(crate) fn thickness(state: &SessionState, graph: &Graph<Op>, levels: usize) -> Option<usize> {
+/// Number of levels of a slab in this much memory, if results are delivered `levels` at a time; `None` if all levels are
+/// computed together.
+pub(crate) fn thickness(state: &SessionState, graph: &Graph<Op>, levels: usize, memory: usize) -> Option<usize> {
     let Shape { depth, .. } = graph.node(graph.roots[0]).shape;
     if unread(state, graph).any(|(_, later)| later.shape.depth != depth) {
         return None;
     }
     let at_once = unread(state, graph).fold(levels, |n, (_, later)| common_multiple(n, later.levels));
-    let least = SLAB.div_ceil(bytes(graph, graph.roots[0]).div_ceil(depth.max(1)).max(1));
+    let least = SLAB.min(memory / SLAB_PART).div_ceil(bytes(graph, graph.roots[0]).div_ceil(depth.max(1)).max(1));
     let thick = least.checked_next_multiple_of(at_once).filter(|thick| *thick < depth)?;
     slab(graph, 0..thick, &mut Some).map(|_| thick)
 }
 
 /// The program in slabs, or as a whole; adds to `own` the images that exist only for the slabs.
-fn slabs(state: &mut SessionState, graph: &Graph<Op>, levels: usize, own: &mut Vec<ValueId>) -> Vec<Slab> {
+fn slabs(
+    state: &mut SessionState,
+    graph: &Graph<Op>,
+    levels: usize,
+    memory: usize,
+    own: &mut Vec<ValueId>,
+) -> Vec<Slab> {
     let depth = graph.node(graph.roots[0]).shape.depth;
     let whole = || vec![Slab { levels: 0..depth, graph: graph.clone() }];
-    let Some(thick) = thickness(state, graph, levels) else { return whole() };
+    let Some(thick) = thickness(state, graph, levels, memory) else { return whole() };
     let one = |start: usize| {
         let levels = start..(start + thick).min(depth);
         let mut named = HashMap::new();
@@ -447,9 +511,13 @@ fn same_rows(a: Shape, b: Shape) -> bool {
     (a.height, a.width) == (b.height, b.width)
 }
 
-/// Reductions of the next stage, over images with equal rows and columns; empty if none is left.
+/// Reductions of the next stage, over images with equal rows and columns, or one operation that sweeps; empty if none
+/// is left.
 fn next_pass(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
-    let mut group = first_reductions(state, graph);
+    let mut group = first_staged(state, graph);
+    if let Some(first) = group.iter().find(|n| is_swept(graph, **n)) {
+        return vec![*first];
+    }
     let of = |n: &NodeId| graph.node(graph.node(*n).inputs[0]).shape;
     let extent = group.first().map(of);
     group.retain(|n| extent.is_some_and(|extent| same_rows(of(n), extent)));
@@ -499,8 +567,8 @@ fn banded(graph: &Graph<Op>, group: &[NodeId]) -> Vec<NodeId> {
     banded
 }
 
-/// Reductions of unread images that do not depend on other such reductions.
-fn first_reductions(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
+/// Operations on unread images that need a stage of their own, and do not depend on others of the kind.
+fn first_staged(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut reads = vec![false; graph.nodes.len()];
     let mut after = vec![false; graph.nodes.len()];
     let mut found = Vec::new();
@@ -510,7 +578,7 @@ fn first_reductions(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
             _ => node.inputs.iter().any(|i| reads[i.0]),
         };
         after[id.0] = node.inputs.iter().any(|i| after[i.0]);
-        if reduces(&node.op) && reads[id.0] && !after[id.0] {
+        if (reduces(&node.op) || is_swept(graph, id)) && reads[id.0] && !after[id.0] {
             found.push(id);
             after[id.0] = true;
         }
@@ -533,7 +601,27 @@ fn divisible(op: &Op) -> Divisible {
     }
 }
 
+impl std::fmt::Display for SlabSchedule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.slabs.len() {
+            1 => self.division.fmt(f),
+            n => write!(f, "{n} slabs of {} levels, each in {}", self.slabs[0].levels.len(), self.division),
+        }
+    }
+}
+
 impl SlabSchedule {
+    /// All levels of a program at once, in this division.
+    fn whole(graph: &Graph<Op>, division: Division) -> SlabSchedule {
+        let levels = 0..graph.node(graph.roots[0]).shape.depth;
+        SlabSchedule { slabs: vec![Slab { levels, graph: graph.clone() }], division, waiting: 0 }
+    }
+
+    /// Returns `true` if the parts, which have whole rows, follow each other in raster order.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.division.count() == 1 || self.slabs.iter().all(|slab| slab.levels.len() == 1)
+    }
+
     /// Number of parts.
     pub(crate) fn count(&self) -> usize {
         self.slabs.len() * self.division.count()

@@ -53,6 +53,7 @@ impl Session {
             let schedule = self.scheduled(state, engine, (&graph, gone), ResultDestination::Memory, limits)?;
             state.images.release(|_| false);
             self.explain_reason(Some(limits));
+            own.extend(schedule.own);
             self.run_stages(state, engine, &schedule.stages, own)?;
             graph = schedule.rest;
         }

@@ -1,5 +1,7 @@
 //! Runs the stages of a schedule: values of images that do not fit in memory, region by region.
 
+use std::env::temp_dir;
+
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error};
 use crate::host::buffer::HostBuffer;
@@ -11,10 +13,11 @@ use crate::plan::state::Placement;
 use crate::region::Rect;
 use crate::session::compile::memory::{MemoryLimits, bytes, present};
 use crate::session::compile::region::{RestrictedProgram, reductions_of, rows_of};
-use crate::session::compile::schedule::{ProgramSchedule, ScheduleStage, SlabSchedule};
+use crate::session::compile::schedule::{ProgramSchedule, ScheduleStage, SlabSchedule, StageKind};
 use crate::session::devices::Engine;
 use crate::session::engine::failure::EvaluationError;
 use crate::session::engine::regions::{ErrorFromCause, RegionDelivery, RegionResult};
+use crate::session::images::swept::SweptImage;
 use crate::session::{Session, SessionState};
 use crate::shape::{Shape, Window};
 
@@ -65,16 +68,25 @@ impl Session {
         own: &mut Vec<ValueId>,
     ) -> Result<(), EvaluationError> {
         for stage in stages {
-            let ScheduleStage { graph, nodes, is_reduction, division, values } = stage;
+            let ScheduleStage { graph, nodes, kind, parts, values } = stage;
             let names = nodes.iter().map(|n| graph.node(*n).op.name()).collect::<Vec<_>>().join(", ");
-            let kind = if *is_reduction { "reduction " } else { "" };
-            self.explain_regions(&format!("{kind}{names} in {division}"));
+            let is_reduction = matches!(kind, StageKind::Reductions);
+            let prefix = match kind {
+                StageKind::Images => "",
+                StageKind::Reductions => "reduction ",
+                StageKind::Sweep(_) => "sweep ",
+            };
+            self.explain_regions(&format!("{prefix}{names} in {parts}"));
+            if let StageKind::Sweep(image) = kind {
+                self.sweep(state, engine, parts, image)?;
+                continue;
+            }
             let room = |n: &NodeId| {
                 let call = Call { op: "evaluating by regions", site: graph.node(*n).site.site };
                 let room = self.0.pool.try_allocate(bytes(graph, *n));
                 // Other ranks may have enough memory, and continue.
                 let mut room = room.map_err(|e| EvaluationError::DuringExecution(self.at_host(call, e)))?;
-                if *is_reduction {
+                if is_reduction {
                     room.bytes_mut().fill(0); // counts are added
                 }
                 Ok(room)
@@ -82,10 +94,10 @@ impl Session {
             let mut results = nodes.iter().map(room).collect::<Result<Vec<_>, EvaluationError>>()?;
             let want = if self.ranks() == 1 { ResultDelivery::Requester } else { ResultDelivery::Everyone };
             let delivery = |_| RegionDelivery { want, chunk: None };
-            let mut job = |state: &SessionState, i: usize| stage.job(state, division.region(i));
+            let mut job = |state: &SessionState, i: usize| stage.job(state, parts.part(i).1);
             let mut take = |i: usize, taken: &[RegionResult]| {
                 let taken: Vec<_> = taken.iter().map(|result| &*result.pixels).collect();
-                stage.take(self, division.region(i), &mut results, &taken);
+                stage.take(self, parts.part(i).1, &mut results, &taken);
                 Ok(())
             };
             // Results are copied to memory: only a panic of a thread can fail there.
@@ -94,7 +106,7 @@ impl Session {
                 device: "the host".into(),
                 source: DeviceError::Internal(cause),
             };
-            self.run_jobs(state, engine, division.count(), &delivery, &mut job, (&mut take, &failing))?;
+            self.run_jobs(state, engine, parts.count(), &delivery, &mut job, (&mut take, &failing))?;
             for ((n, value), pixels) in nodes.iter().zip(values).zip(results) {
                 let Node { shape, dtype, .. } = *graph.node(*n);
                 own.push(*value);
@@ -102,6 +114,43 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Sweeps over the roots of a stage, on every rank; `image` then has pixels.
+    fn sweep(
+        &self,
+        state: &mut SessionState,
+        engine: &Engine,
+        parts: &SlabSchedule,
+        image: &SweptImage,
+    ) -> Result<(), EvaluationError> {
+        let failing = |cause| Error::write(&temp_dir(), cause);
+        let room = self.reserve(image.scratch_bytes());
+        let _room = room.map_err(|source| EvaluationError::DuringExecution(self.at_host(image.call(), source)))?;
+        let begun = image.begin(parts.is_in_order());
+        let cause = self.first_of_ranks("computing regions", begun.as_ref().err().cloned())?;
+        let mut sweep = match (begun, cause) {
+            (Ok(sweep), None) => sweep,
+            (begun, cause) => {
+                let cause = cause.or(begun.err()).unwrap_or_default();
+                return Err(EvaluationError::BeforeExecution(failing(cause)));
+            }
+        };
+        let want = if self.ranks() == 1 { ResultDelivery::Requester } else { ResultDelivery::Everyone };
+        let delivery = |_| RegionDelivery { want, chunk: None };
+        let mut make = |state: &SessionState, i: usize| {
+            let (slab, region) = parts.part(i);
+            RestrictedProgram::of(state, &slab.graph, &vec![region; slab.graph.roots.len()])
+        };
+        let mut take = |i: usize, taken: &[RegionResult]| {
+            let (slab, region) = parts.part(i);
+            let taken: Vec<&[u8]> = taken.iter().map(|result| result.pixels.bytes()).collect();
+            sweep.take(slab.levels.clone(), region.inside(), &taken, self.workers())
+        };
+        self.run_jobs(state, engine, parts.count(), &delivery, &mut make, (&mut take, &failing))?;
+        let done = image.finish(sweep, self.workers());
+        self.first_of_ranks("computing regions", done.err())?
+            .map_or(Ok(()), |cause| Err(EvaluationError::BeforeExecution(failing(cause))))
     }
 
     /// Runs a schedule whose results a target receives. Its errors are the same on every rank.
@@ -136,11 +185,7 @@ impl Session {
         let stored = graph.node(graph.roots[0]);
         let result =
             if let Op::Whole(Whole::Interleave(_)) = stored.op { graph.node(stored.inputs[0]) } else { stored };
-        let (name, SlabSchedule { slabs, division, .. }) = (result.op.name(), taken);
-        self.explain_regions(&match slabs.len() {
-            1 => format!("{name} in {division}"),
-            n => format!("{name} in {n} slabs of {} levels, each in {division}", slabs[0].levels.len()),
-        });
+        self.explain_regions(&format!("{} in {taken}", result.op.name()));
         let want = match chunk {
             _ if self.ranks() == 1 => ResultDelivery::Requester,
             None => ResultDelivery::Root,
@@ -196,8 +241,8 @@ pub(crate) fn parts_of(region: Rect, rows: Window) -> Vec<(Rect, bool)> {
 impl ScheduleStage {
     /// Program of a region of the results, or of the images that are reduced.
     fn job(&self, state: &SessionState, region: Rect) -> RestrictedProgram {
-        let ScheduleStage { graph, nodes, is_reduction, .. } = self;
-        if !is_reduction {
+        let ScheduleStage { graph, nodes, kind, .. } = self;
+        if !matches!(kind, StageKind::Reductions) {
             return RestrictedProgram::of(state, graph, &vec![region; graph.roots.len()]);
         }
         reductions_of(state, graph, nodes, region)
@@ -209,7 +254,7 @@ impl ScheduleStage {
         for ((node, result), part) in nodes.zip(results).zip(taken) {
             let Node { op, shape, dtype, .. } = node;
             let of = (*shape, shape.pixel_bytes(*dtype));
-            if !self.is_reduction {
+            if !matches!(self.kind, StageKind::Reductions) {
                 session.put_levels(result.bytes_mut(), of, 0..shape.depth, region, part.bytes());
                 continue;
             }

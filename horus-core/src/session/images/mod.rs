@@ -2,6 +2,7 @@
 
 pub(crate) mod image;
 pub(crate) mod on_demand;
+pub(crate) mod swept;
 
 use std::collections::{HashMap, HashSet};
 

@@ -22,17 +22,18 @@ pub(super) fn cases() -> Vec<ConformanceLaunch> {
     let shapes = [Shape::new(67, 131, 1), Shape::volume(5, 23, 41, 1), Shape::new(1, 5000, 1), Shape::new(300, 1, 1)];
     for shape in shapes {
         for how in [Connectivity::FACES, Connectivity::CORNERS, Connectivity::new(lines)] {
-            let name = format!("components of {shape} {how:?}");
-            all.push(case(
-                name,
-                Kernel::from(Components { neighbours: how }),
-                vec![whole(shape, DType::U8)],
-                whole(shape, DType::I32),
-            ));
+            for components in [Components::labels(how), Components::sizes(how)] {
+                all.push(case(
+                    format!("{} of {shape} {how:?}", components.kind()),
+                    Kernel::from(components),
+                    vec![whole(shape, DType::U8)],
+                    whole(shape, DType::I32),
+                ));
+            }
         }
     }
     for dtype in DType::ALL {
-        let kernel = Kernel::from(Components { neighbours: Connectivity::FACES });
+        let kernel = Kernel::from(Components::labels(Connectivity::FACES));
         all.push(case(
             format!("components of {dtype}"),
             kernel,

@@ -1,4 +1,4 @@
-//! Images that do not fit in memory.
+//! Images, and other data, that do not fit in memory.
 
 use std::fs::File;
 use std::ops::Range;
@@ -12,11 +12,40 @@ use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::workers::Workers;
 
-/// An image in a temporary file without a name, in `TMPDIR`, which disappears with the value. The image is written in
-/// parts, then read.
+/// A temporary file without a name, in `TMPDIR`, which disappears with the value.
+#[derive(Debug)]
+pub struct TemporaryFile(File);
+
+impl TemporaryFile {
+    /// An empty file.
+    ///
+    /// # Errors
+    /// A message, if the file cannot be created.
+    pub fn new() -> Result<TemporaryFile, String> {
+        tempfile::tempfile().map(TemporaryFile).map_err(cause)
+    }
+
+    /// Writes bytes from `at` on.
+    ///
+    /// # Errors
+    /// A message, if writing fails.
+    pub fn put(&self, at: u64, bytes: &[u8]) -> Result<(), String> {
+        self.0.write_at(at, bytes)
+    }
+
+    /// Reads bytes from `at` on.
+    ///
+    /// # Errors
+    /// A message, if reading fails, or the file is shorter.
+    pub fn get(&self, at: u64, to: &mut [u8]) -> Result<(), String> {
+        read_exact_at(&self.0, at, to)
+    }
+}
+
+/// An image in a [`TemporaryFile`]. The image is written in parts, then read.
 #[derive(Debug)]
 pub struct TemporaryImage {
-    file: File,
+    file: TemporaryFile,
     shape: Shape,
     dtype: DType,
     read: Count,
@@ -28,8 +57,8 @@ impl TemporaryImage {
     /// # Errors
     /// A message, if the file cannot be created or its file system has too little space.
     pub fn new(shape: Shape, dtype: DType) -> Result<TemporaryImage, String> {
-        let file = tempfile::tempfile().map_err(cause)?;
-        reserve(&file, (shape.len() * dtype.size()) as u64)?;
+        let file = TemporaryFile::new()?;
+        reserve(&file.0, (shape.len() * dtype.size()) as u64)?;
         Ok(TemporaryImage { file, shape, dtype: dtype.stored(), read: Count::default() })
     }
 
@@ -38,7 +67,7 @@ impl TemporaryImage {
     /// # Errors
     /// A message, if writing fails.
     pub fn put(&self, levels: Range<usize>, region: Region, pixels: &[u8]) -> Result<(), String> {
-        self.stretches(levels, region).try_for_each(|(at, part)| self.file.write_at(at, &pixels[part]))
+        self.stretches(levels, region).try_for_each(|(at, part)| self.file.put(at, &pixels[part]))
     }
 
     /// The contiguous bytes of a region: the position of each run in the file and in the region.
@@ -81,7 +110,7 @@ impl RegionSource for TemporaryImage {
 
     fn fill_levels(&self, levels: Range<usize>, region: Region, to: &mut [u8], _: &Workers) -> Result<(), String> {
         self.read.bytes(to.len());
-        self.stretches(levels, region).try_for_each(|(at, part)| read_exact_at(&self.file, at, &mut to[part]))
+        self.stretches(levels, region).try_for_each(|(at, part)| self.file.get(at, &mut to[part]))
     }
 
     fn counted(&self) -> FileTraffic {

@@ -1,0 +1,297 @@
+//! Results of operations on whole images that do not fit in memory.
+//!
+//! Such an operation sweeps over the rows of its inputs, in raster order. It keeps what it needs of them in a temporary
+//! file, from which regions of the result are read like those of a picture.
+
+mod labels;
+mod nearest;
+mod reconstruction;
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use crate::cpu::simd::Isa;
+use crate::dtype::DType;
+use crate::error::Call;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
+use crate::ir::graph::{Graph, Node, NodeId, Op};
+use crate::ops::Whole;
+use crate::session::images::on_demand::OnDemandImage;
+use crate::shape::{Axis, Region, Shape};
+use horus_files::{FileTraffic, RegionSource, TemporaryImage};
+
+/// An operation that sweeps over its inputs.
+trait Sweep: Send {
+    /// Takes the next rows of the inputs, counted over all levels.
+    ///
+    /// # Errors
+    /// A message, if the temporary file cannot be written.
+    fn take(&mut self, rows: Range<usize>, inputs: &[&HostBuffer], workers: &Workers) -> Result<(), String>;
+
+    /// The result, after all rows.
+    ///
+    /// # Errors
+    /// As [`Sweep::take`]; also if the result cannot be represented.
+    fn finish(self: Box<Self>, workers: &Workers) -> Result<Arc<dyn RegionSource>, String>;
+}
+
+/// Returns `true` if a node's operation can sweep over its inputs.
+pub(crate) fn is_swept(graph: &Graph<Op>, node: NodeId) -> bool {
+    let Node { op, shape, .. } = graph.node(node);
+    match op {
+        Op::Whole(Whole::Components(_) | Whole::Reconstruct(_)) => true,
+        Op::Whole(Whole::NearestOnLine(how)) => shape.planes() == shape.depth && how.along == line(*shape),
+        _ => false,
+    }
+}
+
+/// The axis along which the first sweep of distances goes.
+fn line(shape: Shape) -> Axis {
+    if shape.depth > 1 { Axis::Depth } else { Axis::Rows }
+}
+
+/// The result of an operation that sweeps over its inputs; it has pixels when the sweep is finished.
+pub(crate) struct SweptImage {
+    operation: Whole,
+    shape: Shape,
+    dtype: DType,
+    /// The type of the inputs.
+    of: DType,
+    /// Number of the input that each operand is.
+    operands: Vec<usize>,
+    /// Maximum number of rows that are processed at once.
+    rows: usize,
+    call: Call,
+    result: OnceLock<Arc<dyn RegionSource>>,
+}
+
+impl SweptImage {
+    /// The result of a node that [sweeps](is_swept), on a host with this much memory, and the inputs.
+    pub(crate) fn of(graph: &Graph<Op>, node: NodeId, memory: usize) -> Option<(SweptImage, Vec<NodeId>)> {
+        /// Pixels that are processed at once: bounds of a part of the memory. These are guesses.
+        const LEAST: usize = 1 << 14;
+        const MOST: usize = 1 << 24;
+        const PARTS: usize = 128;
+        let Node { op: Op::Whole(operation), inputs, shape, dtype, site } = graph.node(node) else { return None };
+        let mut different: Vec<NodeId> = Vec::new();
+        for input in inputs {
+            if !different.contains(input) {
+                different.push(*input);
+            }
+        }
+        let operands = inputs.iter().filter_map(|input| different.iter().position(|known| known == input)).collect();
+        let of = graph.node(*inputs.first()?).dtype.stored();
+        let rows = ((memory / PARTS).clamp(LEAST, MOST) / shape.width.max(1)).max(1);
+        let image = SweptImage {
+            operation: operation.clone(),
+            shape: *shape,
+            dtype: dtype.stored(),
+            of,
+            operands,
+            rows,
+            call: Call { op: operation.kind(), site: site.site },
+            result: OnceLock::new(),
+        };
+        Some((image, different))
+    }
+
+    /// The image for programs that read it.
+    pub(crate) fn on_demand(self: &Arc<Self>) -> OnDemandImage {
+        OnDemandImage { is_shared: true, ..OnDemandImage::of(Arc::<SweptImage>::clone(self), "a temporary file") }
+    }
+
+    pub(crate) fn call(&self) -> Call {
+        self.call
+    }
+
+    /// Bytes of memory that the sweep uses.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        let rows = self.rows.min(self.shape.depth * self.shape.height);
+        let pixel = match self.operation {
+            Whole::Components(_) => labels::PIXEL,
+            Whole::Reconstruct(_) => reconstruction::pixel(self.of),
+            _ => nearest::PIXEL,
+        };
+        let (line, levels) = match self.operation {
+            // A level and those beside it.
+            Whole::Reconstruct(_) if self.shape.depth > 1 => (0, 3 * self.shape.height),
+            Whole::NearestOnLine(_) if self.shape.depth > 1 => (self.shape.area() * size_of::<i32>(), 1),
+            _ => (self.shape.width * size_of::<i32>(), 1),
+        };
+        rows.max(levels).saturating_mul(self.shape.width).saturating_mul(pixel).saturating_add(line)
+    }
+
+    /// Begins the sweep over inputs whose parts arrive in raster order or in another.
+    ///
+    /// # Errors
+    /// A message, if there is no room for temporary files.
+    pub(crate) fn begin(&self, in_order: bool) -> Result<RunningSweep, String> {
+        let (shape, of, rows) = (self.shape, self.of, self.rows);
+        let sweep: Box<dyn Sweep> = match &self.operation {
+            Whole::Components(how) => Box::new(labels::LabelSweep::new(shape, of, *how)?),
+            Whole::Reconstruct(how) => Box::new(reconstruction::GrowthSweep::new(shape, of, *how, rows)?),
+            _ => Box::new(nearest::NearestSweep::new(shape, of, rows, Isa::detect().map_err(|e| e.to_string())?)?),
+        };
+        let inputs = 1 + self.operands.iter().copied().max().unwrap_or(0);
+        let files = (0..inputs).map(|_| TemporaryImage::new(shape, of)).collect::<Result<Vec<_>, _>>();
+        let out_of_order = if in_order { None } else { Some(files?) };
+        Ok(RunningSweep { sweep, shape, of, operands: self.operands.clone(), rows, out_of_order })
+    }
+
+    /// Ends the sweep: the image has pixels.
+    ///
+    /// # Errors
+    /// A message of the operation.
+    pub(crate) fn finish(&self, running: RunningSweep, workers: &Workers) -> Result<(), String> {
+        let result = running.finish(workers)?;
+        // A schedule runs once.
+        let _ = self.result.set(result);
+        Ok(())
+    }
+}
+
+/// A sweep that takes the parts of its inputs.
+pub(crate) struct RunningSweep {
+    sweep: Box<dyn Sweep>,
+    shape: Shape,
+    of: DType,
+    operands: Vec<usize>,
+    rows: usize,
+    /// The inputs, if their parts do not arrive in raster order.
+    out_of_order: Option<Vec<TemporaryImage>>,
+}
+
+impl RunningSweep {
+    /// Takes whole rows of some levels of each input.
+    ///
+    /// # Errors
+    /// A message of the operation.
+    pub(crate) fn take(
+        &mut self,
+        levels: Range<usize>,
+        region: Region,
+        inputs: &[&[u8]],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        if let Some(files) = &self.out_of_order {
+            return files.iter().zip(inputs).try_for_each(|(file, pixels)| file.put(levels.clone(), region, pixels));
+        }
+        let first = levels.start * self.shape.height + region.top;
+        let row = self.shape.width * self.of.size();
+        let count = inputs.first().map_or(0, |pixels| pixels.len() / row.max(1));
+        self.in_groups(first..first + count, workers, |rows, input, to| {
+            let at = (rows.start - first) * row;
+            to.copy_from_slice(&inputs[input][at..at + to.len()]);
+            Ok(())
+        })
+    }
+
+    /// Passes rows on in groups; `read` reads rows of an input.
+    fn in_groups(
+        &mut self,
+        rows: Range<usize>,
+        workers: &Workers,
+        read: impl Fn(Range<usize>, usize, &mut [u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let inputs = 1 + self.operands.iter().copied().max().unwrap_or(0);
+        let mut next = rows.start;
+        while next < rows.end {
+            let group = next..rows.end.min(next + self.rows);
+            let mut pixels = Vec::with_capacity(inputs);
+            for input in 0..inputs {
+                let mut part = HostBuffer::zeroed(group.len() * self.shape.width * self.of.size());
+                read(group.clone(), input, part.bytes_mut())?;
+                pixels.push(part);
+            }
+            let operands: Vec<&HostBuffer> = self.operands.iter().map(|input| &pixels[*input]).collect();
+            self.sweep.take(group.clone(), &operands, workers)?;
+            next = group.end;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, workers: &Workers) -> Result<Arc<dyn RegionSource>, String> {
+        if let Some(files) = self.out_of_order.take() {
+            let all = 0..self.shape.depth * self.shape.height;
+            self.in_groups(all, workers, |rows, input, to| read_rows(&files[input], rows, to, workers))?;
+        }
+        self.sweep.finish(workers)
+    }
+}
+
+/// Rows of an image that may be in several levels, counted over all levels, as parts of levels.
+fn levels_of(rows: Range<usize>, height: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let (first, last) = (rows.start / height, rows.end.div_ceil(height));
+    (first..last).map(move |z| {
+        let at = z * height;
+        (z, rows.start.max(at) - at..rows.end.min(at + height) - at)
+    })
+}
+
+/// Reads whole rows, counted over all levels.
+fn read_rows(file: &TemporaryImage, rows: Range<usize>, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+    let shape = file.shape();
+    let row = to.len() / rows.len().max(1);
+    let mut to = to;
+    for (z, rows) in levels_of(rows, shape.height) {
+        let (part, rest) = to.split_at_mut(rows.len() * row);
+        file.fill_levels(z..z + 1, Region::new(rows.start, 0, rows.len(), shape.width), part, workers)?;
+        to = rest;
+    }
+    Ok(())
+}
+
+/// Writes whole rows, counted over all levels.
+fn write_rows(file: &TemporaryImage, rows: Range<usize>, pixels: &[u8]) -> Result<(), String> {
+    let shape = file.shape();
+    let row = pixels.len() / rows.len().max(1);
+    let mut pixels = pixels;
+    for (z, rows) in levels_of(rows, shape.height) {
+        let (part, rest) = pixels.split_at(rows.len() * row);
+        file.put(z..z + 1, Region::new(rows.start, 0, rows.len(), shape.width), part)?;
+        pixels = rest;
+    }
+    Ok(())
+}
+
+impl RegionSource for SweptImage {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        (1, self.shape.width)
+    }
+
+    fn levels(&self) -> usize {
+        1
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        0
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        self.fill_levels(0..self.shape.depth, region, to, workers)
+    }
+
+    fn fill_levels(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        let result = self.result.get().ok_or_else(|| format!("{} was not computed", self.operation.name()))?;
+        result.fill_levels(levels, region, to, workers)
+    }
+
+    fn counted(&self) -> FileTraffic {
+        FileTraffic::default()
+    }
+}
