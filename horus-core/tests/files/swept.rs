@@ -188,6 +188,19 @@ fn an_image_in_memory_is_swept_too() {
 }
 
 #[test]
+fn a_volume_of_whole_levels_is_saved() {
+    let folder = TestFolder::new();
+    written("noise", VOLUME, MASKS[0].1, &folder.at("volume.npy"));
+    for (memory, name) in [(None, "whole.npy"), (Some(MEMORY), "parts.npy")] {
+        let told = Arc::default();
+        let mask = on_demand(&session(memory, None, &told), &folder.at("volume.npy"));
+        mask.convert::<u8>().distances().euclidean::<f32>().save(folder.at(name)).unwrap();
+        assert_eq!(told.lock().unwrap().contains("sweep "), memory.is_some());
+    }
+    assert!(same(&folder.at("whole.npy"), &folder.at("parts.npy")));
+}
+
+#[test]
 fn a_disk_that_is_full_during_a_sweep_leaves_no_file() {
     let folder = TestFolder::new();
     let mask = folder.at("plane.npy");

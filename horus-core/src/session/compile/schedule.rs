@@ -101,7 +101,7 @@ pub(crate) enum StageKind {
     Images,
     /// The nodes reduce the roots.
     Reductions,
-    /// The node sweeps over the roots; its result is an image on demand.
+    /// The node sweeps over the roots, or is the root and kept in a file; the result is an image on demand.
     Sweep(Arc<SweptImage>),
 }
 
@@ -269,11 +269,24 @@ impl Session {
             }
             return Ok(Some(ProgramSchedule { stages, rest, taken: None, own: Vec::new() }));
         };
-        let taken = self.taken_by(state, engine, &rest, sink, limits.reduced_by(made.values().sum()), own)?;
+        let room = limits.reduced_by(made.values().sum());
+        let mut taken = self.taken_by(state, engine, &rest, sink, room, own)?;
+        if taken.is_none() {
+            // A sink that takes all levels of rows at once gets them from files that were written level by level.
+            let whole_levels = |n: &NodeId| rest.node(*n).shape.planes() == rest.node(*n).shape.depth;
+            let is_volume = rest.node(rest.roots[0]).shape.depth > 1 && rest.roots.iter().all(whole_levels);
+            for i in 0..if is_volume { rest.roots.len() } else { 0 } {
+                let root = rest.roots[i];
+                let Some(stage) = self.sweep_of(state, engine, &rest, root, room, own)? else { return Ok(None) };
+                rest = without(rest, &[root], &stage.values, &mut HashMap::new());
+                stages.push(stage);
+            }
+            taken = if is_volume { self.taken_by(state, engine, &rest, sink, room, own)? } else { None };
+        }
         Ok(taken.map(|taken| ProgramSchedule { stages, rest, taken: Some(taken), own: Vec::new() }))
     }
 
-    /// Stage that sweeps over the inputs of a node, in whole rows. Its result is added to the images on demand, and to
+    /// Stage that sweeps over the inputs of a node, or keeps its pixels, in whole rows. Its result is added to the images on demand, and to
     /// `own`.
     fn sweep_of(
         &self,

@@ -46,6 +46,19 @@ pub(crate) fn is_swept(graph: &Graph<Op>, node: NodeId) -> bool {
     }
 }
 
+/// Keeps an image in a file.
+struct KeepSweep(TemporaryImage);
+
+impl Sweep for KeepSweep {
+    fn take(&mut self, rows: Range<usize>, inputs: &[&HostBuffer], _: &Workers) -> Result<(), String> {
+        write_rows(&self.0, rows, inputs[0].bytes())
+    }
+
+    fn finish(self: Box<Self>, _: &Workers) -> Result<Arc<dyn RegionSource>, String> {
+        Ok(Arc::new(self.0))
+    }
+}
+
 /// The axis along which the first sweep of distances goes.
 fn line(shape: Shape) -> Axis {
     if shape.depth > 1 { Axis::Depth } else { Axis::Rows }
@@ -53,7 +66,8 @@ fn line(shape: Shape) -> Axis {
 
 /// The result of an operation that sweeps over its inputs; it has pixels when the sweep is finished.
 pub(crate) struct SweptImage {
-    operation: Whole,
+    /// The operation; `None` to keep the input as it is.
+    operation: Option<Whole>,
     shape: Shape,
     dtype: DType,
     /// The type of the inputs.
@@ -67,13 +81,16 @@ pub(crate) struct SweptImage {
 }
 
 impl SweptImage {
-    /// The result of a node that [sweeps](is_swept), on a host with this much memory, and the inputs.
+    /// The result of a node that [sweeps](is_swept), on a host with this much memory, and the inputs; for any other node
+    /// its pixels, which are kept in a file.
     pub(crate) fn of(graph: &Graph<Op>, node: NodeId, memory: usize) -> Option<(SweptImage, Vec<NodeId>)> {
         /// Pixels that are processed at once: bounds of a part of the memory. These are guesses.
         const LEAST: usize = 1 << 14;
         const MOST: usize = 1 << 24;
         const PARTS: usize = 128;
-        let Node { op: Op::Whole(operation), inputs, shape, dtype, site } = graph.node(node) else { return None };
+        let Node { op, inputs, shape, dtype, site } = graph.node(node);
+        let operation = if is_swept(graph, node) { Some(op) } else { None };
+        let inputs = operation.map_or(std::slice::from_ref(&node), |_| inputs);
         let mut different: Vec<NodeId> = Vec::new();
         for input in inputs {
             if !different.contains(input) {
@@ -84,13 +101,13 @@ impl SweptImage {
         let of = graph.node(*inputs.first()?).dtype.stored();
         let rows = ((memory / PARTS).clamp(LEAST, MOST) / shape.width.max(1)).max(1);
         let image = SweptImage {
-            operation: operation.clone(),
+            operation: operation.and_then(|op| if let Op::Whole(whole) = op { Some(whole.clone()) } else { None }),
             shape: *shape,
             dtype: dtype.stored(),
             of,
             operands,
             rows,
-            call: Call { op: operation.kind(), site: site.site },
+            call: Call { op: "evaluating by regions", site: site.site },
             result: OnceLock::new(),
         };
         Some((image, different))
@@ -109,14 +126,14 @@ impl SweptImage {
     pub(crate) fn scratch_bytes(&self) -> usize {
         let rows = self.rows.min(self.shape.depth * self.shape.height);
         let pixel = match self.operation {
-            Whole::Components(_) => labels::PIXEL,
-            Whole::Reconstruct(_) => reconstruction::pixel(self.of),
+            Some(Whole::Components(_)) => labels::PIXEL,
+            Some(Whole::Reconstruct(_)) => reconstruction::pixel(self.of),
             _ => nearest::PIXEL,
         };
         let (line, levels) = match self.operation {
             // A level and those beside it.
-            Whole::Reconstruct(_) if self.shape.depth > 1 => (0, 3 * self.shape.height),
-            Whole::NearestOnLine(_) if self.shape.depth > 1 => (self.shape.area() * size_of::<i32>(), 1),
+            Some(Whole::Reconstruct(_)) if self.shape.depth > 1 => (0, 3 * self.shape.height),
+            Some(Whole::NearestOnLine(_)) if self.shape.depth > 1 => (self.shape.area() * size_of::<i32>(), 1),
             _ => (self.shape.width * size_of::<i32>(), 1),
         };
         rows.max(levels).saturating_mul(self.shape.width).saturating_mul(pixel).saturating_add(line)
@@ -129,8 +146,9 @@ impl SweptImage {
     pub(crate) fn begin(&self, in_order: bool) -> Result<RunningSweep, String> {
         let (shape, of, rows) = (self.shape, self.of, self.rows);
         let sweep: Box<dyn Sweep> = match &self.operation {
-            Whole::Components(how) => Box::new(labels::LabelSweep::new(shape, of, *how)?),
-            Whole::Reconstruct(how) => Box::new(reconstruction::GrowthSweep::new(shape, of, *how, rows)?),
+            Some(Whole::Components(how)) => Box::new(labels::LabelSweep::new(shape, of, *how)?),
+            Some(Whole::Reconstruct(how)) => Box::new(reconstruction::GrowthSweep::new(shape, of, *how, rows)?),
+            None => Box::new(KeepSweep(TemporaryImage::new(shape, of)?)),
             _ => Box::new(nearest::NearestSweep::new(shape, of, rows, Isa::detect().map_err(|e| e.to_string())?)?),
         };
         let inputs = 1 + self.operands.iter().copied().max().unwrap_or(0);
@@ -287,7 +305,7 @@ impl RegionSource for SweptImage {
         to: &mut [u8],
         workers: &Workers,
     ) -> Result<(), String> {
-        let result = self.result.get().ok_or_else(|| format!("{} was not computed", self.operation.name()))?;
+        let result = self.result.get().ok_or("the image was not computed")?;
         result.fill_levels(levels, region, to, workers)
     }
 
