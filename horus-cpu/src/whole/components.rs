@@ -1,13 +1,18 @@
-//! Connected components: a forest of runs of pixels, whose roots are the first runs of the components.
+//! Connected components of runs of pixels.
 //!
-//! Threads find the runs of blocks of rows, or of levels, and join runs that touch. The blocks are then joined along
-//! their first rows. The root of a component is its first run, regardless of the blocks.
+//! 1. Threads pack blocks of rows, or of levels, into bits, join runs that touch, and number the components of a block.
+//! 2. Components of different blocks are joined along the first rows of blocks.
+//! 3. The joined components are numbered.
+//! 4. Threads write the labels of rows.
+//!
+//! Numbers follow the first runs of components, so the blocks do not affect labels.
 
 use std::ops::Range;
 
 use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, out, type_of, view};
-use crate::bits::{BITS, bits_of};
+use crate::bits::{BITS, pack};
 use crate::parallel;
+use crate::versions::for_least_isa;
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
@@ -19,129 +24,6 @@ impl CpuOperation for Components {
     fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => label(view::<T>(inputs, 0)?, self.neighbours, out(output)?, to.threads));
         Ok(())
-    }
-}
-
-/// Consecutive pixels of a row: the first column, and the one after the last.
-#[derive(Clone, Copy, Debug)]
-struct PixelRun {
-    start: u32,
-    end: u32,
-}
-
-/// The runs of some rows, counted over all levels, in raster order.
-struct PixelRuns {
-    runs: Vec<PixelRun>,
-    /// The first run of each row, and the end of the last.
-    rows: Vec<usize>,
-    /// The number of an earlier run of the same component, or the run's own.
-    parents: Vec<u32>,
-}
-
-impl PixelRuns {
-    /// The runs of rows of `width` pixels; of single pixels if pixels of a row are no neighbours.
-    fn of<T: Pixel>(pixels: &[T], width: usize, single: bool) -> PixelRuns {
-        let mut found = PixelRuns { runs: Vec::new(), rows: vec![0], parents: Vec::new() };
-        for row in pixels.chunks_exact(width) {
-            let mut open = None;
-            for (k, part) in row.chunks(BITS).enumerate() {
-                let (x, set) = ((BITS * k) as u32, bits_of(part));
-                if single {
-                    for_each_bit(set, |i| found.runs.push(PixelRun { start: x + i, end: x + i + 1 }));
-                    continue;
-                }
-                // Positions where pixels differ from those before.
-                for_each_bit(set ^ (set << 1 | u64::from(open.is_some())), |i| match open.take() {
-                    None => open = Some(x + i),
-                    Some(start) => found.runs.push(PixelRun { start, end: x + i }),
-                });
-            }
-            if let Some(start) = open {
-                found.runs.push(PixelRun { start, end: width as u32 });
-            }
-            found.rows.push(found.runs.len());
-        }
-        found.parents.extend(0..found.runs.len() as u32);
-        found
-    }
-
-    fn row(&self, row: usize) -> Range<usize> {
-        self.rows[row]..self.rows[row + 1]
-    }
-
-    /// The root of run `i`; compresses the path to it.
-    fn root(&mut self, mut i: u32) -> u32 {
-        loop {
-            let up = self.parents[i as usize];
-            let further = self.parents[up as usize];
-            if further == up {
-                return up;
-            }
-            self.parents[i as usize] = further;
-            i = further;
-        }
-    }
-
-    /// Joins the runs of `row` with the runs of an earlier row `above` whose columns are `from` to `to` further right.
-    fn join_rows(&mut self, row: usize, above: usize, (from, to): (i64, i64)) {
-        let (mut other, others) = (self.rows[above], self.rows[above + 1]);
-        for i in self.row(row) {
-            let (start, end) = (i64::from(self.runs[i].start) + from, i64::from(self.runs[i].end) + to);
-            while other < others && i64::from(self.runs[other].end) <= start {
-                other += 1;
-            }
-            let first = other;
-            let mut root = None;
-            while other < others && i64::from(self.runs[other].start) < end {
-                let own = root.unwrap_or_else(|| self.root(i as u32));
-                let found = self.root(other as u32);
-                self.parents[own.max(found) as usize] = own.min(found);
-                root = Some(own.min(found));
-                other += 1;
-            }
-            // The last one may touch the next run, too.
-            other = first.max(other.saturating_sub(1));
-        }
-    }
-}
-
-#[inline(always)]
-fn for_each_bit(mut set: u64, mut f: impl FnMut(u32)) {
-    while set != 0 {
-        f(set.trailing_zeros());
-        set &= set - 1;
-    }
-}
-
-/// Neighbours in an earlier row: the offset in levels and rows, and the column offsets.
-#[derive(Clone, Copy)]
-struct EarlierNeighbours {
-    level: isize,
-    row: isize,
-    columns: (i64, i64),
-}
-
-impl EarlierNeighbours {
-    /// The earlier rows that contain neighbours of a pixel.
-    fn of(how: Connectivity) -> Vec<EarlierNeighbours> {
-        let mut all: Vec<EarlierNeighbours> = Vec::new();
-        for [level, row, column] in how.before().filter(|[level, row, _]| [*level, *row] != [0, 0]) {
-            let column = column as i64;
-            match all.last_mut() {
-                Some(last) if (last.level, last.row, last.columns.1 + 1) == (level, row, column) => {
-                    last.columns.1 = column;
-                }
-                _ => all.push(EarlierNeighbours { level, row, columns: (column, column) }),
-            }
-        }
-        all
-    }
-
-    /// The earlier row, counted over all levels, for pixels of `row`.
-    fn at(self, row: usize, height: usize) -> Option<usize> {
-        let level = (row / height).checked_add_signed(self.level)?;
-        let y = (row % height).checked_add_signed(self.row).filter(|y| *y < height)?;
-        Some(level * height + y)
     }
 }
 
@@ -166,59 +48,385 @@ fn by_blocks<T: Pixel>(
     threads: usize,
 ) {
     let rows = depth * height;
-    let single = !how.before().any(|by| by == [0, 0, -1]);
-    let above = EarlierNeighbours::of(how);
-    let joined = |k: usize| {
-        let first = k * block;
-        let own = first..rows.min(first + block);
-        let mut runs = PixelRuns::of(&pixels[own.start * width..own.end * width], width, single);
-        for row in own {
-            for by in &above {
-                if let Some(other) = by.at(row, height).filter(|other| *other >= first) {
-                    runs.join_rows(row - first, other - first, by.columns);
-                }
-            }
-        }
-        runs
-    };
-    let blocks = rows.div_ceil(block);
-    let mut parts = parallel::map(threads, blocks, joined).into_iter();
-    let Some(mut all) = parts.next() else { return };
-    for part in parts {
-        let before = all.runs.len();
-        all.runs.extend(part.runs);
-        all.rows.extend(part.rows[1..].iter().map(|end| before + end));
-        all.parents.extend(part.parents.iter().map(|parent| before as u32 + parent));
+    let neighbours = EarlierNeighbours::of(how, height);
+    let mut blocks = parallel::map(threads, rows.div_ceil(block), |k| {
+        let (first, end) = (k * block, rows.min((k + 1) * block));
+        PixelRuns::of(&pixels[first * width..end * width], width, first, &neighbours)
+    });
+    let mut components = 0;
+    for runs in &mut blocks {
+        runs.components_before = components;
+        components += runs.count;
     }
+    let mut labels: Vec<u32> = (0..components).collect();
     for first in (block..rows).step_by(block) {
         for row in first..(first + unit).min(rows) {
-            for by in &above {
-                if let Some(other) = by.at(row, height).filter(|other| *other < first) {
-                    all.join_rows(row, other, by.columns);
-                }
+            for (above, columns) in neighbours.rows(row).filter(|(above, _)| *above < first) {
+                let row = (&blocks[row / block], row % block);
+                join_blocks(row, (&blocks[above / block], above % block), columns, &mut labels);
             }
         }
     }
-    // Parents come first: they have their label when it is read.
-    let (mut labels, mut last) = (std::mem::take(&mut all.parents), 0);
-    for i in 0..labels.len() {
-        labels[i] = if labels[i] as usize == i {
-            last += 1;
-            last
-        } else {
-            labels[labels[i] as usize]
-        };
+    number(&mut labels, 1);
+    write(&blocks, block, &labels, width, out, threads);
+}
+
+/// The neighbours that precede a pixel.
+struct EarlierNeighbours {
+    /// Whether the pixel before it in its row is one. Otherwise runs are single pixels.
+    in_row: bool,
+    rows: Vec<RowNeighbours>,
+    /// Rows of a level.
+    height: usize,
+}
+
+/// Neighbours in an earlier row: the offset in levels and rows, and the column offsets.
+struct RowNeighbours {
+    level: isize,
+    row: isize,
+    columns: (i64, i64),
+}
+
+impl EarlierNeighbours {
+    fn of(how: Connectivity, height: usize) -> EarlierNeighbours {
+        let in_row = how.before().any(|by| by == [0, 0, -1]);
+        let mut rows: Vec<RowNeighbours> = Vec::new();
+        for [level, row, column] in how.before().filter(|[level, row, _]| [*level, *row] != [0, 0]) {
+            let column = column as i64;
+            match rows.last_mut() {
+                // Single pixels touch one by one.
+                Some(last) if in_row && (last.level, last.row, last.columns.1 + 1) == (level, row, column) => {
+                    last.columns.1 = column;
+                }
+                _ => rows.push(RowNeighbours { level, row, columns: (column, column) }),
+            }
+        }
+        EarlierNeighbours { in_row, rows, height }
     }
+
+    /// The earlier rows with neighbours of pixels of `row`, and their columns. Rows are counted over all levels.
+    fn rows(&self, row: usize) -> impl Iterator<Item = (usize, (i64, i64))> {
+        let (level, y) = (row / self.height, row % self.height);
+        self.rows.iter().filter_map(move |by| {
+            let level = level.checked_add_signed(by.level)?;
+            let y = y.checked_add_signed(by.row).filter(|y| *y < self.height)?;
+            Some((level * self.height + y, by.columns))
+        })
+    }
+}
+
+/// Runs of consecutive pixels of a block of rows, in raster order, and their components.
+struct PixelRuns {
+    /// Pixels as bits; a row starts with a word.
+    words: Vec<u64>,
+    /// Words of a row.
+    line: usize,
+    /// Runs that start before each word, and the number of runs.
+    before: Vec<u32>,
+    /// The component of each run, numbered by their first runs.
+    components: Vec<u32>,
+    /// Number of components.
+    count: u32,
+    /// Components of the blocks before.
+    components_before: u32,
+    /// Whether consecutive pixels are a run.
+    in_row: bool,
+}
+
+/// A row of runs.
+#[derive(Clone, Copy)]
+struct RunRow<'a> {
+    words: &'a [u64],
+    before: &'a [u32],
+    in_row: bool,
+}
+
+impl PixelRuns {
+    /// Finds the runs of rows of `width` pixels, the first of which is `first` in the image, and their components.
+    fn of<T: Pixel>(pixels: &[T], width: usize, first: usize, neighbours: &EarlierNeighbours) -> PixelRuns {
+        let line = width.div_ceil(BITS);
+        let mut words = vec![0; pixels.len() / width * line];
+        for (row, words) in pixels.chunks_exact(width).zip(words.chunks_exact_mut(line)) {
+            pack(row, 0, words);
+        }
+        let (before, components) = (Vec::with_capacity(words.len() + 1), Vec::new());
+        let in_row = neighbours.in_row;
+        let mut runs = PixelRuns { words, line, before, components, count: 0, components_before: 0, in_row };
+        join_rows(&mut runs, first, neighbours);
+        runs
+    }
+
+    #[inline(always)]
+    fn row(&self, row: usize) -> RunRow<'_> {
+        let words = row * self.line..(row + 1) * self.line;
+        RunRow { words: &self.words[words.clone()], before: &self.before[words], in_row: self.in_row }
+    }
+
+    /// The runs of a row.
+    #[inline(always)]
+    fn range(&self, row: usize) -> Range<u32> {
+        self.before[row * self.line]..self.before[(row + 1) * self.line]
+    }
+}
+
+for_least_isa! {
+    /// Numbers runs, and joins those that touch to components.
+    fn join_rows[][](runs: &mut PixelRuns, first: usize, neighbours: &EarlierNeighbours) as join_rows_body
+}
+
+#[inline(always)]
+fn join_rows_body(runs: &mut PixelRuns, first: usize, neighbours: &EarlierNeighbours) {
+    let (mut total, in_row) = (0, runs.in_row);
+    for words in runs.words.chunks_exact(runs.line) {
+        let mut left = LeftPixels::default();
+        runs.before.extend(words.iter().map(|word| {
+            let before = total;
+            total += starts(*word, left.of(*word), in_row).count_ones();
+            before
+        }));
+    }
+    runs.before.push(total);
+    let mut parents = Vec::with_capacity(total as usize);
+    for row in 0..runs.words.len() / runs.line {
+        let own = runs.range(row);
+        if own.is_empty() {
+            continue;
+        }
+        parents.extend(own);
+        for (above, columns) in neighbours.rows(first + row) {
+            let Some(above) = above.checked_sub(first) else { continue };
+            // The last run, and its root.
+            let mut last = (u32::MAX, 0);
+            each_contact(runs.row(row), runs.row(above), columns, |i, j| {
+                let from = if i == last.0 { last.1 } else { i };
+                last = (i, join(&mut parents, from, j));
+            });
+        }
+    }
+    runs.count = number(&mut parents, 0);
+    runs.components = parents;
+}
+
+for_least_isa! {
+    /// Joins the components that touch of a row of a block, and of an earlier row of another. `parents` has the
+    /// components of all blocks.
+    fn join_blocks[][](row: (&PixelRuns, usize), above: (&PixelRuns, usize), columns: (i64, i64), parents: &mut [u32]) as join_blocks_body
+}
+
+#[inline(always)]
+fn join_blocks_body(
+    (own, row): (&PixelRuns, usize),
+    (other, above): (&PixelRuns, usize),
+    columns: (i64, i64),
+    parents: &mut [u32],
+) {
+    each_contact(own.row(row), other.row(above), columns, |i, j| {
+        let component = |of: &PixelRuns, run: u32| of.components_before + of.components[run as usize];
+        join(parents, component(own, i), component(other, j));
+    });
+}
+
+/// The pixels to the left of those of the words of a row.
+#[derive(Clone, Copy, Default)]
+struct LeftPixels {
+    /// The last pixel of the word before.
+    carry: u64,
+}
+
+impl LeftPixels {
+    #[inline(always)]
+    fn of(&mut self, word: u64) -> u64 {
+        let left = word << 1 | self.carry;
+        self.carry = word >> (BITS - 1);
+        left
+    }
+}
+
+/// The first pixels of the runs of a word. `left` are the pixels to the left.
+#[inline(always)]
+fn starts(word: u64, left: u64, in_row: bool) -> u64 {
+    if in_row { word & !left } else { word }
+}
+
+/// Calls `f` with each pair of touching runs of a row and of an earlier row, `above`. Neighbours of a pixel there are
+/// `from` to `to` columns further right.
+#[inline(always)]
+fn each_contact(row: RunRow<'_>, above: RunRow<'_>, columns: (i64, i64), f: impl FnMut(u32, u32)) {
+    // Faces and corners have loops of their own.
+    match (row.in_row, columns) {
+        (true, (0, 0)) => each_contact_in(row, above, true, (0, 0), f),
+        (true, (-1, 1)) => each_contact_in(row, above, true, (-1, 1), f),
+        _ => each_contact_in(row, above, row.in_row, columns, f),
+    }
+}
+
+#[inline(always)]
+fn each_contact_in(
+    row: RunRow<'_>,
+    above: RunRow<'_>,
+    in_row: bool,
+    (from, to): (i64, i64),
+    mut f: impl FnMut(u32, u32),
+) {
+    let [to_left, to_same, to_right] = [-1, 0, 1].map(|by| if (from..=to).contains(&by) { u64::MAX } else { 0 });
+    // The runs at a contact are the last that start there or before. A single pixel to the left starts before.
+    let earlier = |column: u64| u32::from(!in_row && column != 0);
+    let (own_earlier, other_earlier) = (earlier(to_right), earlier(to_left));
+    let [mut a_left, mut b_left, mut touched] = [LeftPixels::default(); 3];
+    let words = row.words.iter().zip(above.words);
+    for ((a, b), (own, other)) in words.zip(row.before.iter().zip(above.before)) {
+        let (a_left, b_left) = (a_left.of(*a), b_left.of(*b));
+        let touching = (a & b & to_same) | (a & b_left & to_left) | (a_left & b & to_right);
+        let (a_starts, b_starts) = (starts(*a, a_left, in_row), starts(*b, b_left, in_row));
+        // The first pixel of each pair.
+        for_each_bit(touching & (a_starts | b_starts | !touched.of(touching)), |i| {
+            let until = u64::MAX >> (BITS as u32 - 1 - i);
+            let own = own + (a_starts & until >> own_earlier).count_ones() - 1;
+            f(own, other + (b_starts & until >> other_earlier).count_ones() - 1);
+        });
+    }
+}
+
+#[inline(always)]
+fn for_each_bit(mut set: u64, mut f: impl FnMut(u32)) {
+    while set != 0 {
+        f(set.trailing_zeros());
+        set &= set - 1;
+    }
+}
+
+/// The root of `i` in a forest whose parents come first. Halves the path to it.
+#[inline(always)]
+fn root(parents: &mut [u32], mut i: u32) -> u32 {
+    loop {
+        let up = parents[i as usize];
+        let further = parents[up as usize];
+        if further == up {
+            return up;
+        }
+        parents[i as usize] = further;
+        i = further;
+    }
+}
+
+/// Joins the trees of `i` and `j`. Returns their root.
+#[inline(always)]
+fn join(parents: &mut [u32], i: u32, j: u32) -> u32 {
+    let (i, j) = (root(parents, i), root(parents, j));
+    parents[i.max(j) as usize] = i.min(j);
+    i.min(j)
+}
+
+/// Replaces parents by the numbers of their trees, from `first` on, in the order of roots. Returns the number after the
+/// last.
+fn number(parents: &mut [u32], first: u32) -> u32 {
+    let mut next = first;
+    for i in 0..parents.len() {
+        // Parents come first: they have their number.
+        let up = parents[i] as usize;
+        let is_root = up == i;
+        parents[i] = if is_root { next } else { parents[up] };
+        next += u32::from(is_root);
+    }
+    next
+}
+
+/// Writes the labels of pixels. `labels` has those of the components of all blocks, which have `block` rows.
+fn write(blocks: &[PixelRuns], block: usize, labels: &[u32], width: usize, out: &mut [i32], threads: usize) {
     let grain = GRAIN.div_ceil(width);
     each_chunk(threads, out, grain * width, |k, out| {
+        let mut of_runs = Vec::new();
         for (row, out) in (k * grain..).zip(out.chunks_exact_mut(width)) {
-            out.fill(0);
-            for i in all.row(row) {
-                let PixelRun { start, end } = all.runs[i];
-                out[start as usize..end as usize].fill(labels[i] as i32);
+            let (runs, row) = (&blocks[row / block], row % block);
+            let (first, range) = (runs.components_before, runs.range(row));
+            let components = &runs.components[range.start as usize..range.end as usize];
+            if components.is_empty() {
+                out.fill(0);
+                continue;
             }
+            of_runs.clear();
+            of_runs.push(0);
+            of_runs.extend(components.iter().map(|component| labels[(first + component) as usize] as i32));
+            of_runs.extend([0; LANES]);
+            write_row(runs.row(row), &of_runs, out);
         }
     });
+}
+
+for_least_isa! {
+    /// Writes a row. `labels` has the labels of its runs, one more before and `LANES` more after them.
+    fn write_row[][](row: RunRow<'_>, labels: &[i32], out: &mut [i32]) as write_row_body
+}
+
+#[inline(always)]
+fn write_row_body(row: RunRow<'_>, labels: &[i32], out: &mut [i32]) {
+    let (mut run, mut left) = (0, LeftPixels::default());
+    let (whole, rest) = out.as_chunks_mut::<BITS>();
+    for (word, out) in row.words.iter().zip(whole) {
+        run = write_word(*word, starts(*word, left.of(*word), row.in_row), labels, run, out);
+    }
+    if let (Some(word), false) = (row.words.last(), rest.is_empty()) {
+        let mut pixels = [0; BITS];
+        write_word(*word, starts(*word, left.of(*word), row.in_row), labels, run, &mut pixels);
+        rest.copy_from_slice(&pixels[..rest.len()]);
+    }
+}
+
+/// Writes the pixels of a word that has `run` runs before it. Returns the runs before the next word.
+#[inline(always)]
+fn write_word(word: u64, starts: u64, labels: &[i32], mut run: usize, out: &mut [i32; BITS]) -> usize {
+    if starts == 0 && (word == 0 || word == u64::MAX) {
+        *out = [if word == 0 { 0 } else { labels[run] }; BITS];
+        return run;
+    }
+    for (k, out) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let (set, starts) = ((word >> (LANES * k)) as u8, (starts >> (LANES * k)) as u8);
+        // The run of the first pixel.
+        let first = run + usize::from(starts & 1);
+        spread(set, &LATER_RUNS[usize::from(starts)], &labels[first..first + LANES], out);
+        run += starts.count_ones() as usize;
+    }
+    run
+}
+
+/// Labels that are written at once.
+const LANES: usize = 8;
+
+/// By the starts of runs among `LANES` pixels: how many runs later than the first pixel each pixel is.
+const LATER_RUNS: [[u8; LANES]; 256] = {
+    let mut all = [[0; LANES]; 256];
+    let mut starts = 0;
+    while starts < 256 {
+        let mut i = 1;
+        while i < LANES {
+            all[starts][i] = all[starts][i - 1] + (starts >> i & 1) as u8;
+            i += 1;
+        }
+        starts += 1;
+    }
+    all
+};
+
+/// Writes `labels[of[i]]` to the pixels that are set, 0 to the others.
+#[inline(always)]
+fn spread(set: u8, of: &[u8; LANES], labels: &[i32], out: &mut [i32; LANES]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::*;
+        let labels = &labels[..LANES];
+        // SAFETY: eight bytes, eight labels and eight pixels, and kernels run with AVX2.
+        unsafe {
+            let of = _mm256_cvtepu8_epi32(_mm_loadl_epi64(of.as_ptr().cast()));
+            let labels = _mm256_permutevar8x32_epi32(_mm256_loadu_si256(labels.as_ptr().cast()), of);
+            let bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+            let set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(i32::from(set)), bit), bit);
+            _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_and_si256(labels, set));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    for (i, out) in out.iter_mut().enumerate() {
+        *out = if set >> i & 1 == 1 { labels[usize::from(of[i])] } else { 0 };
+    }
 }
 
 #[cfg(test)]
@@ -239,6 +447,23 @@ mod tests {
         all.iter().map(|f| (0..count).map(f).collect()).collect()
     }
 
+    /// Asserts that labels of any number of blocks are those of the definition.
+    fn assert_labels(extent @ [depth, height, width]: [usize; 3], structures: &[Connectivity]) {
+        let unit = if depth > 1 { height } else { 1 };
+        for (k, there) in pictures(depth * height * width, width).into_iter().enumerate() {
+            let pixels: Vec<u8> = there.iter().map(|there| u8::from(*there) * 255).collect();
+            for how in structures {
+                let want = components(&there, extent, *how);
+                for blocks in 1..=7 {
+                    let mut out = vec![7; there.len()];
+                    let rows = (depth * height).div_ceil(blocks).next_multiple_of(unit);
+                    by_blocks(&pixels, extent, *how, &mut out, (unit, rows), 3);
+                    assert!(out == want, "picture {k} of {extent:?}, {how:?}, {blocks} blocks");
+                }
+            }
+        }
+    }
+
     #[test]
     fn blocks_do_not_change_labels() {
         let mut lines = [[[false; 3]; 3]; 3];
@@ -246,21 +471,35 @@ mod tests {
         lines[2][1][1] = true;
         let structures = [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS, Connectivity::new(lines)];
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        for extent @ [depth, height, width] in [[1, 31, 23], [1, 1, 40], [1, 40, 1], [1, 3, 200], [5, 9, 14], [6, 1, 9]]
-        {
-            for (k, there) in pictures(depth * height * width, width).into_iter().enumerate() {
-                let pixels: Vec<u8> = there.iter().map(|there| u8::from(*there) * 255).collect();
-                for how in structures {
-                    let want = components(&there, extent, how);
-                    let unit = if depth > 1 { height } else { 1 };
-                    for blocks in 1..=7 {
-                        let mut out = vec![7; there.len()];
-                        let rows = (depth * height).div_ceil(blocks).next_multiple_of(unit);
-                        pool.install(|| by_blocks(&pixels, extent, how, &mut out, (unit, rows), 3));
-                        assert_eq!(out, want, "picture {k} of {extent:?}, {how:?}, {blocks} blocks");
-                    }
-                }
-            }
+        for extent in [[1, 31, 23], [1, 1, 40], [1, 40, 1], [1, 9, 63], [1, 9, 64], [1, 9, 65], [1, 3, 200]] {
+            pool.install(|| assert_labels(extent, &structures));
         }
+        for extent in [[5, 9, 14], [6, 1, 9], [3, 4, 129]] {
+            pool.install(|| assert_labels(extent, &structures));
+        }
+    }
+
+    #[test]
+    fn any_neighbours_define_components() {
+        // Neighbours in the row, and the three in the row above.
+        let structures: Vec<Connectivity> = (0..16)
+            .map(|bits| {
+                let mut structure = [[[false; 3]; 3]; 3];
+                structure[1][1][0] = bits & 1 != 0;
+                structure[1][0] = [2, 4, 8].map(|bit| bits & bit != 0);
+                Connectivity::new(structure)
+            })
+            .collect();
+        for extent in [[1, 31, 23], [1, 9, 64], [1, 7, 130]] {
+            assert_labels(extent, &structures);
+        }
+    }
+
+    #[test]
+    fn pixels_other_than_zero_are_set() {
+        let pixels = [0.0, f32::NAN, -0.0, f32::MIN_POSITIVE / 2.0, -1.0, 0.0, f32::INFINITY];
+        let mut out = [7; 7];
+        by_blocks(&pixels, [1, 1, 7], Connectivity::FACES, &mut out, (1, 1), 1);
+        assert_eq!(out, [0, 1, 0, 2, 2, 0, 3]);
     }
 }
