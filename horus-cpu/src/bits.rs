@@ -8,7 +8,7 @@ pub(super) const BITS: usize = 64;
 
 /// The nonzero pixels of at most 64: bit `i` is pixel `i`.
 #[inline(always)]
-pub(super) fn bits_of<T: Pixel>(pixels: &[T]) -> u64 {
+fn bits_of<T: Pixel>(pixels: &[T]) -> u64 {
     let mut set = [0u8; BITS];
     set.iter_mut().zip(pixels).for_each(|(set, v)| *set = if *v == T::ZERO { 0 } else { 255 });
     #[cfg(target_arch = "x86_64")]
@@ -35,11 +35,11 @@ pub(super) fn bits_of<T: Pixel>(pixels: &[T]) -> u64 {
 
 for_least_isa! {
     /// Packs a row of pixels; the bits after the last are those outside.
-    pub(super) fn pack[][](row: &[u8], outside: u64, to: &mut [u64]) as pack_body
+    pub(super) fn pack[T: Pixel][T](row: &[T], outside: u64, to: &mut [u64]) as pack_body
 }
 
 #[inline(always)]
-fn pack_body(row: &[u8], outside: u64, to: &mut [u64]) {
+fn pack_body<T: Pixel>(row: &[T], outside: u64, to: &mut [u64]) {
     let (whole, rest) = row.as_chunks::<BITS>();
     for (to, part) in to.iter_mut().zip(whole) {
         *to = bits_of(part);

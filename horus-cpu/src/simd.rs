@@ -11,7 +11,8 @@ use horus_base::settings::{ISA, InstructionSet};
 /// An instruction set for which kernels are instantiated. Kernels only receive supported ones: from [`Isa::detect`] or
 /// [`Isa::available`].
 ///
-/// An x86-64 processor must have AVX2 and FMA: without fused multiply-add in hardware, each would be a call.
+/// An x86-64 processor must have AVX2 and FMA: without fused multiply-add in hardware, each would be a call. Processors
+/// with AVX2 also count bits (BMI1, POPCNT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
     /// The baseline of the compiler's target.
@@ -52,7 +53,10 @@ impl Isa {
     /// All instruction sets of this machine, the lowest first.
     #[cfg(target_arch = "x86_64")]
     pub fn available() -> Vec<Isa> {
-        let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        let avx2 = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("popcnt");
         let avx512 = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")

@@ -46,7 +46,7 @@ macro_rules! for_least_isa {
      $(-> $ret:ty)? as $body:ident) => {
         $(#[$doc])*
         $vis fn $name<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
-            #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma"))]
+            #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,bmi1,fma,popcnt"))]
             fn compiled<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
                 $body::<$($used)*>($($arg),*)
             }
