@@ -65,7 +65,7 @@ fn run(input: &Path, output: &Path, memory: Option<usize>) {
 type OutOfCoreProgram = (&'static str, fn(&Session) -> Result<f64>);
 
 /// Programs whose images are in memory from the start: 64 MiB of floats. What they return is counted, too.
-const IN_MEMORY: [OutOfCoreProgram; 11] = [
+const IN_MEMORY: [OutOfCoreProgram; 14] = [
     ("nothing", |_| Ok(0.0)),
     ("a filter's mean", |s| given(s).gauss(2.0).mean().get()),
     ("filters that are kept", |s| {
@@ -109,6 +109,12 @@ const IN_MEMORY: [OutOfCoreProgram; 11] = [
         Ok(sums)
     }),
     ("labels", |s| given(s).gt(0.5).label(Connectivity::FACES).max_value().get().map(f64::from)),
+    ("what is not small", |s| given(s).gt(0.5).remove_small(9, Connectivity::CORNERS).count().get().map(|n| n as f64)),
+    ("distances", |s| given(s).gt(0.1).distances().euclidean::<f32>().mean().get()),
+    ("a reconstruction", |s| {
+        let mask = given(s);
+        (&mask - 0.2).reconstruct(&mask, Connectivity::FACES).mean().get()
+    }),
 ];
 
 fn given(session: &Session) -> Image<f32> {
