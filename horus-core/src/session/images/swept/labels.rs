@@ -8,7 +8,6 @@ use super::Sweep;
 use crate::cpu::sweeps::ComponentRuns;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::ops::Components;
 use crate::ops::components::{ComponentValue, Connectivity};
@@ -208,11 +207,11 @@ fn for_each_touching(row: &[Run], other: &[Run], dx: i64, mut found: impl FnMut(
 }
 
 impl Sweep for LabelSweep {
-    fn take(&mut self, rows: Range<usize>, inputs: &[&HostBuffer], workers: &Workers) -> Result<(), String> {
+    fn take(&mut self, rows: Range<usize>, inputs: &[&[u8]], workers: &Workers) -> Result<(), String> {
         let Shape { height, width, .. } = self.found.shape;
         let (first, extent, how) = (rows.start, [height, width], self.how);
         let own = dispatch!(self.of, T => {
-            let pixels = inputs[0].as_slice::<T>();
+            let pixels = bytemuck::cast_slice::<u8, T>(inputs[0]);
             workers.help(|| ComponentRuns::of(pixels, first, extent, how, workers.threads()))
         });
         let ends: Vec<u32> = own.rows[1..].iter().map(|end| *end as u32).collect();

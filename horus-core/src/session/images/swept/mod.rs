@@ -27,7 +27,7 @@ trait Sweep: Send {
     ///
     /// # Errors
     /// A message, if the temporary file cannot be written.
-    fn take(&mut self, rows: Range<usize>, inputs: &[&HostBuffer], workers: &Workers) -> Result<(), String>;
+    fn take(&mut self, rows: Range<usize>, inputs: &[&[u8]], workers: &Workers) -> Result<(), String>;
 
     /// The result, after all rows.
     ///
@@ -50,8 +50,8 @@ pub(crate) fn is_swept(graph: &Graph<Op>, node: NodeId) -> bool {
 struct KeepSweep(TemporaryImage);
 
 impl Sweep for KeepSweep {
-    fn take(&mut self, rows: Range<usize>, inputs: &[&HostBuffer], _: &Workers) -> Result<(), String> {
-        write_rows(&self.0, rows, inputs[0].bytes())
+    fn take(&mut self, rows: Range<usize>, inputs: &[&[u8]], _: &Workers) -> Result<(), String> {
+        write_rows(&self.0, rows, inputs[0])
     }
 
     fn finish(self: Box<Self>, _: &Workers) -> Result<Arc<dyn RegionSource>, String> {
@@ -198,44 +198,34 @@ impl RunningSweep {
         let first = levels.start * self.shape.height + region.top;
         let row = self.shape.width * self.of.size();
         let count = inputs.first().map_or(0, |pixels| pixels.len() / row.max(1));
-        self.in_groups(first..first + count, workers, |rows, input, to| {
-            let at = (rows.start - first) * row;
-            to.copy_from_slice(&inputs[input][at..at + to.len()]);
-            Ok(())
-        })
-    }
-
-    /// Passes rows on in groups; `read` reads rows of an input.
-    fn in_groups(
-        &mut self,
-        rows: Range<usize>,
-        workers: &Workers,
-        read: impl Fn(Range<usize>, usize, &mut [u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let inputs = 1 + self.operands.iter().copied().max().unwrap_or(0);
-        let mut next = rows.start;
-        while next < rows.end {
-            let group = next..rows.end.min(next + self.rows);
-            let mut pixels = Vec::with_capacity(inputs);
-            for input in 0..inputs {
-                let mut part = HostBuffer::zeroed(group.len() * self.shape.width * self.of.size());
-                read(group.clone(), input, part.bytes_mut())?;
-                pixels.push(part);
-            }
-            let operands: Vec<&HostBuffer> = self.operands.iter().map(|input| &pixels[*input]).collect();
-            self.sweep.take(group.clone(), &operands, workers)?;
-            next = group.end;
+        for rows in groups(first..first + count, self.rows) {
+            let part = (rows.start - first) * row..(rows.end - first) * row;
+            let operands: Vec<&[u8]> = self.operands.iter().map(|input| &inputs[*input][part.clone()]).collect();
+            self.sweep.take(rows, &operands, workers)?;
         }
         Ok(())
     }
 
     fn finish(mut self, workers: &Workers) -> Result<Arc<dyn RegionSource>, String> {
         if let Some(files) = self.out_of_order.take() {
-            let all = 0..self.shape.depth * self.shape.height;
-            self.in_groups(all, workers, |rows, input, to| read_rows(&files[input], rows, to, workers))?;
+            for rows in groups(0..self.shape.depth * self.shape.height, self.rows) {
+                let mut parts = Vec::with_capacity(files.len());
+                for file in &files {
+                    let mut part = HostBuffer::zeroed(rows.len() * self.shape.width * self.of.size());
+                    read_rows(file, rows.clone(), part.bytes_mut(), workers)?;
+                    parts.push(part);
+                }
+                let operands: Vec<&[u8]> = self.operands.iter().map(|input| parts[*input].bytes()).collect();
+                self.sweep.take(rows, &operands, workers)?;
+            }
         }
         self.sweep.finish(workers)
     }
+}
+
+/// Groups of consecutive rows.
+fn groups(rows: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
+    rows.clone().step_by(most).map(move |first| first..rows.end.min(first + most))
 }
 
 /// Rows of an image that may be in several levels, counted over all levels, as parts of levels.

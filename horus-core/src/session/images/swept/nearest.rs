@@ -8,7 +8,6 @@ use crate::cpu::simd::Isa;
 use crate::cpu::sweeps::{NO_BACKGROUND, nearest_back, nearest_forth};
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::Shape;
 use horus_files::{RegionSource, TemporaryImage};
@@ -43,11 +42,11 @@ impl NearestSweep {
 }
 
 impl Sweep for NearestSweep {
-    fn take(&mut self, rows: Range<usize>, inputs: &[&HostBuffer], _: &Workers) -> Result<(), String> {
+    fn take(&mut self, rows: Range<usize>, inputs: &[&[u8]], _: &Workers) -> Result<(), String> {
         let (width, isa) = (self.file.shape().width, self.isa);
         let mut offsets = vec![0; rows.len() * width];
         dispatch!(self.of, T => {
-            let pixels = inputs[0].as_slice::<T>().chunks_exact(width);
+            let pixels = bytemuck::cast_slice::<u8, T>(inputs[0]).chunks_exact(width);
             for ((row, pixels), out) in rows.clone().zip(pixels).zip(offsets.chunks_exact_mut(width)) {
                 nearest_forth(isa, pixels, self.steps(row), out);
             }

@@ -69,16 +69,16 @@ impl GrowthSweep {
 }
 
 impl Sweep for GrowthSweep {
-    fn take(&mut self, rows: Range<usize>, inputs: &[&HostBuffer], _: &Workers) -> Result<(), String> {
+    fn take(&mut self, rows: Range<usize>, inputs: &[&[u8]], _: &Workers) -> Result<(), String> {
         let mut marker = HostBuffer::zeroed(inputs[0].len());
         dispatch!(self.of, T => {
-            let [from, mask] = [0, 1].map(|k| inputs[k].as_slice::<T>());
+            let [from, mask] = [0, 1].map(|k| bytemuck::cast_slice::<u8, T>(inputs[k]));
             for ((to, from), mask) in marker.as_mut_slice::<T>().iter_mut().zip(from).zip(mask) {
                 *to = self.how.within(self.how.ordered(*from), self.how.ordered(*mask));
             }
         });
         write_rows(&self.grown, rows.clone(), marker.bytes())?;
-        write_rows(&self.mask, rows, inputs[1].bytes())
+        write_rows(&self.mask, rows, inputs[1])
     }
 
     fn finish(self: Box<Self>, workers: &Workers) -> Result<Arc<dyn RegionSource>, String> {
