@@ -3,7 +3,7 @@
 use std::env::temp_dir;
 
 use crate::dtype::DType;
-use crate::error::{Call, DeviceError, Error};
+use crate::error::{Call, Cause, DeviceError, Error};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
@@ -17,7 +17,7 @@ use crate::session::compile::schedule::{ProgramSchedule, ScheduleStage, SlabSche
 use crate::session::devices::Engine;
 use crate::session::engine::failure::EvaluationError;
 use crate::session::engine::regions::{ErrorFromCause, RegionDelivery, RegionResult};
-use crate::session::images::swept::SweptImage;
+use crate::session::images::swept::{SweepFailure, SweptImage};
 use crate::session::{Session, SessionState};
 use crate::shape::{Shape, Window};
 
@@ -148,9 +148,17 @@ impl Session {
             sweep.take(slab.levels.clone(), region.inside(), &taken, self.workers())
         };
         self.run_jobs(state, engine, parts.count(), &delivery, &mut make, (&mut take, &failing))?;
-        let done = image.finish(sweep, self.workers());
-        self.first_of_ranks("computing regions", done.err())?
-            .map_or(Ok(()), |cause| Err(EvaluationError::BeforeExecution(failing(cause))))
+        let done = image.finish(sweep, self.workers(), &|| self.0.settings.canceller.check().is_err());
+        let failed = self.first_of_ranks("computing regions", done.err())?;
+        failed.map_or(Ok(()), |failure| {
+            Err(EvaluationError::BeforeExecution(match failure {
+                SweepFailure::File(cause) => failing(cause),
+                SweepFailure::Result(message) => Error::parameter(image.call(), message),
+                SweepFailure::Stopped => {
+                    self.0.settings.canceller.check().err().unwrap_or(Error::Cancelled(Cause::Asked))
+                }
+            }))
+        })
     }
 
     /// Runs a schedule whose results a target receives. Its errors are the same on every rank.

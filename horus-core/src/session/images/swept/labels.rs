@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Sweep;
+use super::{Sweep, SweepFailure};
 use crate::cpu::sweeps::ComponentRuns;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -229,7 +229,7 @@ impl Sweep for LabelSweep {
         self.join(&own)
     }
 
-    fn finish(mut self: Box<Self>, _: &Workers) -> Result<Arc<dyn RegionSource>, String> {
+    fn finish(mut self: Box<Self>, _: &Workers, _: &dyn Fn() -> bool) -> Result<Arc<dyn RegionSource>, SweepFailure> {
         let mut joined: Vec<u64> = self.parents.keys().copied().collect();
         joined.sort_unstable();
         let joined: Vec<(u64, u64)> = joined.into_iter().map(|component| (component, self.root(component))).collect();
@@ -249,7 +249,7 @@ impl RunFile {
     }
 
     /// Labels components; `joined` are those that are part of an earlier one, with that one, in their order.
-    fn number(&mut self, joined: Vec<(u64, u64)>) -> Result<(), String> {
+    fn number(&mut self, joined: Vec<(u64, u64)>) -> Result<(), SweepFailure> {
         let mut joined = joined.into_iter().peekable();
         let mut labels = 0;
         for k in 0..self.groups.len() {
@@ -263,14 +263,15 @@ impl RunFile {
             }
             labels += components.end - components.start - self.groups[k].joined.len() as u64;
             if labels > i32::MAX as u64 {
-                return Err(format!("more than {} connected components; labels are i32", i32::MAX));
+                let message = format!("more than {} connected components; labels are i32", i32::MAX);
+                return Err(SweepFailure::Result(message));
             }
         }
         Ok(())
     }
 
     /// Counts the pixels of components that are joined.
-    fn count(&mut self, joined: Vec<(u64, u64)>) -> Result<(), String> {
+    fn count(&mut self, joined: Vec<(u64, u64)>) -> Result<(), SweepFailure> {
         let mut totals: HashMap<u64, i64> = HashMap::new();
         let roots: HashSet<u64> = joined.iter().map(|(_, root)| *root).collect();
         let mut all: Vec<(u64, u64)> = joined;
@@ -283,7 +284,8 @@ impl RunFile {
         for (component, root) in all {
             let (group, at) = self.place(component);
             let size = i32::try_from(totals[&root]);
-            let size = size.map_err(|_| format!("a component of more than {} pixels; sizes are i32", i32::MAX))?;
+            let message = || format!("a component of more than {} pixels; sizes are i32", i32::MAX);
+            let size = size.map_err(|_| SweepFailure::Result(message()))?;
             self.groups[group].joined.push((at, size));
         }
         Ok(())

@@ -10,6 +10,8 @@ mod reconstruction;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
+
 use crate::cpu::simd::Isa;
 use crate::dtype::DType;
 use crate::error::Call;
@@ -29,11 +31,32 @@ trait Sweep: Send {
     /// A message, if the temporary file cannot be written.
     fn take(&mut self, rows: Range<usize>, inputs: &[&[u8]], workers: &Workers) -> Result<(), String>;
 
-    /// The result, after all rows.
+    /// The result, after all rows; `stop` returns `true` if the evaluation is to end.
     ///
     /// # Errors
-    /// As [`Sweep::take`]; also if the result cannot be represented.
-    fn finish(self: Box<Self>, workers: &Workers) -> Result<Arc<dyn RegionSource>, String>;
+    /// As [`Sweep::take`]; also if the result cannot be represented, or the evaluation is to end.
+    fn finish(
+        self: Box<Self>,
+        workers: &Workers,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Arc<dyn RegionSource>, SweepFailure>;
+}
+
+/// Why a sweep has no result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum SweepFailure {
+    /// The temporary file failed.
+    File(String),
+    /// The result cannot be represented.
+    Result(String),
+    /// The evaluation was to end.
+    Stopped,
+}
+
+impl From<String> for SweepFailure {
+    fn from(cause: String) -> SweepFailure {
+        SweepFailure::File(cause)
+    }
 }
 
 /// Returns `true` if a node's operation can sweep over its inputs.
@@ -54,7 +77,7 @@ impl Sweep for KeepSweep {
         write_rows(&self.0, rows, inputs[0])
     }
 
-    fn finish(self: Box<Self>, _: &Workers) -> Result<Arc<dyn RegionSource>, String> {
+    fn finish(self: Box<Self>, _: &Workers, _: &dyn Fn() -> bool) -> Result<Arc<dyn RegionSource>, SweepFailure> {
         Ok(Arc::new(self.0))
     }
 }
@@ -99,15 +122,18 @@ impl SweptImage {
         }
         let operands = inputs.iter().filter_map(|input| different.iter().position(|known| known == input)).collect();
         let of = graph.node(*inputs.first()?).dtype.stored();
+        let operation = operation.and_then(|op| if let Op::Whole(whole) = op { Some(whole.clone()) } else { None });
+        let call =
+            Call { op: operation.as_ref().map_or("evaluating by regions", |whole| whole.kind()), site: site.site };
         let rows = ((memory / PARTS).clamp(LEAST, MOST) / shape.width.max(1)).max(1);
         let image = SweptImage {
-            operation: operation.and_then(|op| if let Op::Whole(whole) = op { Some(whole.clone()) } else { None }),
+            operation,
             shape: *shape,
             dtype: dtype.stored(),
             of,
             operands,
             rows,
-            call: Call { op: "evaluating by regions", site: site.site },
+            call,
             result: OnceLock::new(),
         };
         Some((image, different))
@@ -160,9 +186,14 @@ impl SweptImage {
     /// Ends the sweep: the image has pixels.
     ///
     /// # Errors
-    /// A message of the operation.
-    pub(crate) fn finish(&self, running: RunningSweep, workers: &Workers) -> Result<(), String> {
-        let result = running.finish(workers)?;
+    /// Of the operation, or if `stop` returns `true`.
+    pub(crate) fn finish(
+        &self,
+        running: RunningSweep,
+        workers: &Workers,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), SweepFailure> {
+        let result = running.finish(workers, stop)?;
         // A schedule runs once.
         let _ = self.result.set(result);
         Ok(())
@@ -206,10 +237,13 @@ impl RunningSweep {
         Ok(())
     }
 
-    fn finish(mut self, workers: &Workers) -> Result<Arc<dyn RegionSource>, String> {
+    fn finish(mut self, workers: &Workers, stop: &dyn Fn() -> bool) -> Result<Arc<dyn RegionSource>, SweepFailure> {
         if let Some(files) = self.out_of_order.take() {
             for rows in groups(0..self.shape.depth * self.shape.height, self.rows) {
                 let mut parts = Vec::with_capacity(files.len());
+                if stop() {
+                    return Err(SweepFailure::Stopped);
+                }
                 for file in &files {
                     let mut part = HostBuffer::zeroed(rows.len() * self.shape.width * self.of.size());
                     read_rows(file, rows.clone(), part.bytes_mut(), workers)?;
@@ -219,7 +253,7 @@ impl RunningSweep {
                 self.sweep.take(rows, &operands, workers)?;
             }
         }
-        self.sweep.finish(workers)
+        self.sweep.finish(workers, stop)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Sweep, read_rows, write_rows};
+use super::{Sweep, SweepFailure, read_rows, write_rows};
 use crate::cpu::simd::Isa;
 use crate::cpu::sweeps::{NO_BACKGROUND, nearest_back, nearest_forth};
 use crate::dispatch;
@@ -54,11 +54,18 @@ impl Sweep for NearestSweep {
         write_rows(&self.file, rows, bytemuck::cast_slice(&offsets))
     }
 
-    fn finish(mut self: Box<Self>, workers: &Workers) -> Result<Arc<dyn RegionSource>, String> {
+    fn finish(
+        mut self: Box<Self>,
+        workers: &Workers,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Arc<dyn RegionSource>, SweepFailure> {
         let (shape, isa) = (self.file.shape(), self.isa);
         self.steps.fill(NO_BACKGROUND);
         let mut end = shape.depth * shape.height;
         while end > 0 {
+            if stop() {
+                return Err(SweepFailure::Stopped);
+            }
             let rows = end.saturating_sub(self.rows)..end;
             let mut offsets = vec![0i32; rows.len() * shape.width];
             read_rows(&self.file, rows.clone(), bytemuck::cast_slice_mut(&mut offsets), workers)?;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Sweep, read_rows, write_rows};
+use super::{Sweep, SweepFailure, read_rows, write_rows};
 use crate::cpu::sweeps::reconstruct;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -81,7 +81,11 @@ impl Sweep for GrowthSweep {
         write_rows(&self.mask, rows, inputs[1])
     }
 
-    fn finish(self: Box<Self>, workers: &Workers) -> Result<Arc<dyn RegionSource>, String> {
+    fn finish(
+        self: Box<Self>,
+        workers: &Workers,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Arc<dyn RegionSource>, SweepFailure> {
         let shape = self.grown.shape();
         let rows = shape.depth * shape.height;
         let groups = rows.div_ceil(self.rows);
@@ -93,6 +97,9 @@ impl Sweep for GrowthSweep {
             for k in (0..groups).map(order) {
                 if !std::mem::replace(&mut waits[k], false) {
                     continue;
+                }
+                if stop() {
+                    return Err(SweepFailure::Stopped);
                 }
                 let group = k * self.rows..rows.min((k + 1) * self.rows);
                 let [first, last] = self.group(group, workers)?;
