@@ -74,6 +74,8 @@ pub struct Builder {
     device: Option<String>,
     threads: Option<usize>,
     comm: Option<Arc<dyn Communicator>>,
+    /// A session whose devices and ranks are used.
+    beside: Option<CoreSession>,
     rank_on_node: Option<usize>,
     eager: bool,
     steps_per_pixel: f64,
@@ -92,8 +94,18 @@ impl Default for Builder {
             Ok(settings) => (settings, Ok(())),
             Err(error) => (Settings::default(), Err(error)),
         };
-        let (device, threads, comm, rank_on_node) = Default::default();
-        Builder { device, threads, comm, rank_on_node, eager: false, steps_per_pixel: 0.0, settings, environment }
+        let (device, threads, comm, beside, rank_on_node) = Default::default();
+        Builder {
+            device,
+            threads,
+            comm,
+            beside,
+            rank_on_node,
+            eager: false,
+            steps_per_pixel: 0.0,
+            settings,
+            environment,
+        }
     }
 }
 
@@ -154,6 +166,13 @@ impl Builder {
         self
     }
 
+    /// Uses the devices and ranks of an open session that has chosen its devices; settings of devices are ignored.
+    #[doc(hidden)]
+    pub fn beside(mut self, session: &Session) -> Self {
+        self.beside = Some(session.0.clone());
+        self
+    }
+
     /// Sets this rank's index among the ranks of its node, which selects a GPU if none is named
     /// (default: given by the communicator).
     pub fn rank_on_node(mut self, rank: usize) -> Self {
@@ -171,6 +190,9 @@ impl Builder {
     pub fn build(self) -> Result<Session> {
         self.environment?;
         let mut settings = self.settings;
+        if let Some(session) = self.beside {
+            return session.open_beside(settings).map(Session);
+        }
         let choice = match self.device {
             Some(name) => name.parse().map_err(|why| Error::Config(format!("device {name:?}: {why}")))?,
             None => DEVICE.get()?.unwrap_or_default(),

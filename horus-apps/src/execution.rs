@@ -4,11 +4,11 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 use horus::Builder;
-use horus::prelude::Mode;
+use horus::prelude::*;
 
-/// Execution of a program; the environment sets the defaults.
+/// Options of a session; the environment sets the defaults.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Execution {
+pub struct SessionOptions {
     /// Worker threads per rank (default: all cores, divided among the ranks that share them)
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub threads: Option<NonZeroUsize>,
@@ -21,15 +21,11 @@ pub struct Execution {
     /// HORUS_DEVICE, else auto)
     #[arg(long)]
     pub device: Option<String>,
-
-    /// Print the plan: each step, its image, and why it is needed
-    #[arg(long)]
-    pub explain: bool,
 }
 
-impl Execution {
-    /// Applies the options to a session; the rank that prints passes requested plans to `print`.
-    pub fn apply(&self, mut builder: Builder, prints: bool, print: impl Fn(&str) + Send + Sync + 'static) -> Builder {
+impl SessionOptions {
+    /// Applies the options to a session.
+    pub fn apply(&self, mut builder: Builder) -> Builder {
         if let Some(threads) = self.threads {
             builder = builder.threads(threads.get());
         }
@@ -39,10 +35,49 @@ impl Execution {
         if let Some(device) = &self.device {
             builder = builder.device(device);
         }
+        builder
+    }
+
+    /// Checks that a session with these options is what a run with the options `asked` asks for.
+    ///
+    /// # Errors
+    /// A message about the first option that differs.
+    pub(crate) fn allow(&self, asked: &SessionOptions) -> std::result::Result<(), String> {
+        let text = |threads: Option<NonZeroUsize>| threads.map(|threads| threads.to_string());
+        let mode = |mode: Option<Mode>| mode.map(|mode| format!("{mode:?}").to_lowercase());
+        for (flag, own, asked) in [
+            ("--threads", text(self.threads), text(asked.threads)),
+            ("--mode", mode(self.mode), mode(asked.mode)),
+            ("--device", self.device.clone(), asked.device.clone()),
+        ] {
+            let Some(asked) = asked.filter(|asked| own.as_ref() != Some(asked)) else { continue };
+            let own = own.map_or_else(|| format!("no {flag}"), |own| format!("{flag} {own}"));
+            return Err(format!("{flag} {asked}: the server was started with {own}, which holds for all its requests"));
+        }
+        Ok(())
+    }
+}
+
+/// Execution of a program.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Execution {
+    /// Options of the session.
+    #[command(flatten)]
+    pub session: SessionOptions,
+
+    /// Print the plan: each step, its image, and why it is needed
+    #[arg(long)]
+    pub explain: bool,
+}
+
+impl Execution {
+    /// Applies the options to a session; the rank that prints passes requested plans to `print`.
+    pub fn apply(&self, builder: Builder, prints: bool, print: impl Fn(&str) + Send + Sync + 'static) -> Builder {
+        let builder = self.session.apply(builder);
         if self.explain && prints { builder.explain(print) } else { builder }
     }
 }
 
-pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+pub(crate) fn parse_count(text: &str) -> std::result::Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "a whole number from 1 on".to_owned())
 }

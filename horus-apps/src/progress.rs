@@ -1,6 +1,5 @@
 //! A progress bar, omitted for short runs and for files.
 
-use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,9 +17,9 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// A bar that appears if `wanted`, stderr is a terminal, and the run takes longer than a second.
+    /// A bar that appears if it is `wanted` and the run takes longer than a second.
     pub(crate) fn new(wanted: bool) -> Bar {
-        Bar { started: Instant::now(), enabled: wanted && stderr().is_terminal(), bar: Mutex::new(None) }
+        Bar { started: Instant::now(), enabled: wanted, bar: Mutex::new(None) }
     }
 
     /// Records a step.
@@ -48,12 +47,11 @@ impl Bar {
 pub(crate) struct SeriesBar(Option<ProgressBar>);
 
 impl SeriesBar {
-    /// A bar over so many pictures, if `wanted` and stderr is a terminal.
+    /// A bar over so many pictures, if it is `wanted`.
     pub(crate) fn new(wanted: bool, pictures: usize) -> SeriesBar {
-        let shown = wanted && stderr().is_terminal();
         let style = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {pos}/{len} {msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
-        SeriesBar(shown.then(|| ProgressBar::new(pictures as u64).with_style(style)))
+        SeriesBar(wanted.then(|| ProgressBar::new(pictures as u64).with_style(style)))
     }
 
     /// Shows that so many pictures with so many bytes are done.

@@ -1,32 +1,50 @@
 //! Printed reports: the plan, and the summary after the run.
 
 use std::fmt;
-use std::io::{self, ErrorKind, Write, stderr, stdout};
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use horus::prelude::*;
 use horus_core::device::Compilation;
-use horus_core::host::streams::stdout_was_closed;
 use horus_core::plan::BusyTimes;
 
-/// Prints, and remembers failures to print.
-#[derive(Default)]
+use crate::caller::Caller;
+use crate::outbox::Stream;
+
+/// Prints for a caller, and remembers failures to print.
 pub struct Printer {
+    caller: Arc<Caller>,
     failure: Mutex<Option<io::Error>>,
-    /// `true` if stdout is used for the picture.
-    is_stdout_taken: bool,
+    /// The stream for messages: standard error if standard output is used for the picture.
+    stream: Stream,
     /// `true` if nobody reads the output.
     is_unread: AtomicBool,
     /// Texts of plans, for a report.
     plan_texts: Mutex<Vec<String>>,
 }
 
+impl Default for Printer {
+    fn default() -> Printer {
+        Printer::of(&Caller::process())
+    }
+}
+
 impl Printer {
+    /// Prints to standard output.
+    pub(crate) fn of(caller: &Arc<Caller>) -> Printer {
+        Printer::to(caller, Stream::Output)
+    }
+
     /// Prints to stderr, because stdout carries a picture.
-    pub(crate) fn on_stderr() -> Printer {
-        Printer { is_stdout_taken: true, ..Printer::default() }
+    pub(crate) fn on_stderr(caller: &Arc<Caller>) -> Printer {
+        Printer::to(caller, Stream::Error)
+    }
+
+    fn to(caller: &Arc<Caller>, stream: Stream) -> Printer {
+        let (failure, is_unread, plan_texts) = Default::default();
+        Printer { caller: Arc::clone(caller), failure, stream, is_unread, plan_texts }
     }
 
     /// Stores the text of a plan, unless there are many: each picture of a series has one.
@@ -43,17 +61,13 @@ impl Printer {
         self.plan_texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Prints a text to stdout.
+    /// Prints a text.
     pub fn print(&self, text: &impl fmt::Display) {
-        if self.is_stdout_taken {
-            self.print_to(&mut stderr(), text);
-        } else {
-            self.print_to(&mut stdout(), text);
-        }
+        self.note(self.caller.write(self.stream, format!("{text}\n").as_bytes()));
     }
 
-    fn print_to(&self, to: &mut impl Write, text: &impl fmt::Display) {
-        match writeln!(to, "{text}").and_then(|()| to.flush()) {
+    fn note(&self, printed: io::Result<()>) {
+        match printed {
             // A closed pipe on stdout is not a failure of the run: the reader has read enough.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => self.is_unread.store(true, Ordering::Relaxed),
             Err(e) => {
@@ -69,12 +83,22 @@ impl Printer {
     }
 
     /// Ends the process with this status if the system then frees everything at once. Returns if nobody reads the
-    /// output, because flushing it would be another error.
+    /// output, because flushing it would be another error, and for a client of a server.
     pub fn end_process(&self, session: Session, status: u8) {
+        if self.caller.is_client() {
+            return;
+        }
         if !self.is_unread() {
             session.leave(status);
         }
         std::mem::forget(session);
+    }
+
+    /// Leaves the session of a process open: the system frees everything, and MPI is finalised when the process exits.
+    pub(crate) fn leave_open(&self, session: &Session) {
+        if !self.caller.is_client() {
+            std::mem::forget(session.clone());
+        }
     }
 
     /// Success, or a message if printing failed.
@@ -82,11 +106,6 @@ impl Printer {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.as_ref().map_or(Ok(()), |e| Err(format!("cannot print to stdout: {e}")))
     }
-}
-
-/// Fails if printed results would be lost.
-pub(crate) fn stdout_is_open() -> Result<(), String> {
-    if stdout_was_closed() { Err("cannot print to stdout: it is closed".into()) } else { Ok(()) }
 }
 
 /// The summary of a run, in a few lines.
@@ -285,25 +304,12 @@ pub fn count(n: usize, what: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A device that always fails with one kind of error.
-    struct FailingWriter(ErrorKind);
-
-    impl Write for FailingWriter {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(self.0.into())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn what_is_not_printed_is_told_unless_nobody_reads() {
         let printer = Printer::default();
-        printer.print_to(&mut FailingWriter(ErrorKind::BrokenPipe), &"a plan");
+        printer.note(Err(ErrorKind::BrokenPipe.into()));
         assert_eq!(printer.result(), Ok(()));
-        printer.print_to(&mut FailingWriter(ErrorKind::StorageFull), &"a plan");
+        printer.note(Err(ErrorKind::StorageFull.into()));
         assert_eq!(printer.result(), Err("cannot print to stdout: no storage space".into()));
     }
 

@@ -78,7 +78,7 @@ fn diffusion(text: &str) -> Result<f64, String> {
 /// The program `hirlam`; see [`batch::run`] for its exit status.
 pub fn run() -> ExitCode {
     let args = HirlamArgs::command().try_get_matches().and_then(|matches| HirlamArgs::from_arg_matches(&matches));
-    let device = args.as_ref().ok().and_then(|args| args.execution.device.clone());
+    let device = args.as_ref().ok().and_then(|args| args.execution.session.device.clone());
     batch::run_on_ranks(log::LevelFilter::Warn, device.as_deref(), args, |args, comm| {
         // Arrays are page-locked from the beginning if the device is known.
         let builder = Session::builder().communicator(Arc::clone(comm)).eager(args.runs.is_some());

@@ -90,7 +90,7 @@ struct JacobiArgs {
 pub fn run() -> ExitCode {
     let args = JacobiArgs::command().try_get_matches().and_then(|matches| JacobiArgs::from_arg_matches(&matches));
     let level = args.as_ref().map_or(log::LevelFilter::Warn, |a| batch::level(a.quiet, a.verbose));
-    let device = args.as_ref().ok().and_then(|args| args.execution.device.clone());
+    let device = args.as_ref().ok().and_then(|args| args.execution.session.device.clone());
     batch::run_on_ranks(level, device.as_deref(), args, |args, comm| {
         let started = Instant::now();
         let printer = Arc::new(Printer::default());

@@ -164,7 +164,7 @@ impl PopTask {
 /// The program `pop`; see [`batch::run`] for its exit status.
 pub fn run() -> ExitCode {
     let args = PopArgs::command().try_get_matches().and_then(|matches| PopArgs::from_arg_matches(&matches));
-    let device = args.as_ref().ok().and_then(|args| args.task.inputs().execution.device.clone());
+    let device = args.as_ref().ok().and_then(|args| args.task.inputs().execution.session.device.clone());
     batch::run_on_ranks(log::LevelFilter::Warn, device.as_deref(), args, |args, comm| {
         let inputs = args.task.inputs();
         let builder = Session::builder().communicator(Arc::clone(comm));

@@ -15,6 +15,7 @@ use horus_cuda::pieces;
 use horus_cuda::recorder::{RecordedLaunch, RecordingDevice};
 
 use horus_apps::batch::BatchJob;
+use horus_apps::caller::Caller;
 use horus_apps::command;
 use horus_apps::detectors::{Detector, conv2d, convrot, convuv};
 use horus_apps::job;
@@ -117,7 +118,7 @@ impl FileRun {
         let picture = AnyImage::open_with(session, input, &job.options.open_options())?;
         match job.work {
             horus_apps::batch::RunFiles::Numbers { .. } => session.get_all((job.numbers)(&picture)?).map(drop),
-            _ => (job.operation)(&picture)?.save(output, None, &job.save_options()).map(drop),
+            _ => (job.operation)(&picture)?.save(&Caller::process(), output, None, &job.save_options()).map(drop),
         }
     }
 }

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use horus_core::io::Format;
 
-/// The word for stdin and stdout.
-pub const STANDARD: &str = "-";
+use crate::caller::{Caller, STANDARD};
 
 /// A picture to read, and the file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +23,10 @@ pub struct PicturePair {
 ///
 /// # Errors
 /// A message: a list or directory that cannot be read, no pictures at all.
-pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, String> {
+pub fn pictures(caller: &Caller, words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, String> {
     let mut all = words.to_vec();
     if let Some(list) = list {
-        all.extend(listed(list)?);
+        all.extend(listed(caller, list)?);
     }
     let (mut found, mut empty) = (Vec::new(), Vec::new());
     for path in all {
@@ -56,11 +55,11 @@ pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, 
 
 /// The paths in a file: one per line, or, as written by `find -print0`, each ended by a zero byte, which no name
 /// contains.
-fn listed(list: &Path) -> Result<Vec<PathBuf>, String> {
+fn listed(caller: &Caller, list: &Path) -> Result<Vec<PathBuf>, String> {
     let failed = |e: std::io::Error| format!("cannot read the list {}: {e}", list.display());
     let bytes = if list.as_os_str() == STANDARD {
         let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
+        caller.input().read_to_end(&mut bytes).map_err(failed)?;
         bytes
     } else {
         fs::read(list).map_err(failed)?
@@ -152,14 +151,15 @@ mod tests {
             fs::write(dir.path().join(name), "").unwrap();
         }
         fs::create_dir(dir.path().join("folder.png")).unwrap();
-        let found = pictures(&[PathBuf::from("first.jpg"), dir.path().to_owned()], None).unwrap();
+        let caller = &Caller::process();
+        let found = pictures(caller, &[PathBuf::from("first.jpg"), dir.path().to_owned()], None).unwrap();
         let names: Vec<_> = found.iter().map(|p| p.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["first.jpg", "a.tif", "b.PNG", "c.npy"]);
         let empty = tempfile::tempdir().unwrap();
-        assert_eq!(pictures(&[empty.path().to_owned(), dir.path().to_owned()], None).unwrap().len(), 3);
-        assert!(pictures(&[empty.path().to_owned()], None).unwrap_err().contains("no pictures in"));
-        assert!(pictures(&[], None).unwrap_err().contains("no pictures"));
-        assert!(pictures(&paths(&["-"]), None).unwrap_err().contains("stdin"));
+        assert_eq!(pictures(caller, &[empty.path().to_owned(), dir.path().to_owned()], None).unwrap().len(), 3);
+        assert!(pictures(caller, &[empty.path().to_owned()], None).unwrap_err().contains("no pictures in"));
+        assert!(pictures(caller, &[], None).unwrap_err().contains("no pictures"));
+        assert!(pictures(caller, &paths(&["-"]), None).unwrap_err().contains("stdin"));
     }
 
     #[test]
@@ -167,11 +167,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let list = dir.path().join("list");
         fs::write(&list, "a b.png\r\n\n./c.png\n d.png").unwrap();
-        assert_eq!(pictures(&[], Some(&list)).unwrap(), paths(&["a b.png", "./c.png", " d.png"]));
+        let caller = &Caller::process();
+        assert_eq!(pictures(caller, &[], Some(&list)).unwrap(), paths(&["a b.png", "./c.png", " d.png"]));
         // Names with line breaks come from `find -print0`.
         fs::write(&list, "a\nb.png\0c.png\0").unwrap();
-        assert_eq!(pictures(&[], Some(&list)).unwrap(), paths(&["a\nb.png", "c.png"]));
-        assert!(pictures(&[], Some(&dir.path().join("none"))).unwrap_err().contains("cannot read the list"));
+        assert_eq!(pictures(caller, &[], Some(&list)).unwrap(), paths(&["a\nb.png", "c.png"]));
+        assert!(pictures(caller, &[], Some(&dir.path().join("none"))).unwrap_err().contains("cannot read the list"));
     }
 
     #[test]

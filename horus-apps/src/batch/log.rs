@@ -1,16 +1,42 @@
-//! Distribution of log messages over ranks.
+//! Log messages: their receiver, and their distribution over ranks.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use env_logger::Logger;
+use env_logger::{Logger, Target};
 use horus_core::warning::plain;
 use log::{Level, LevelFilter, Log, Metadata, Record};
+
+use crate::caller::Caller;
+use crate::outbox::Stream;
 
 /// `true` if another rank logs the messages common to all ranks.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-struct Speaker(Logger);
+/// The logger of the current run, which changes with the requests of a server.
+struct Speaker(RwLock<Option<Logger>>);
+
+static SPEAKER: Speaker = Speaker(RwLock::new(None));
+
+impl Speaker {
+    fn with<R>(&self, log: impl FnOnce(&Logger) -> R) -> Option<R> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(log)
+    }
+}
+
+/// The standard error of a caller.
+struct ErrorStream(Arc<Caller>);
+
+impl Write for ErrorStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(Stream::Error, bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Returns `true` for messages of one rank only: failures, and messages about files, which a single rank handles.
 fn is_own(metadata: &Metadata<'_>) -> bool {
@@ -31,28 +57,35 @@ fn written(to: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
 
 impl Log for Speaker {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        (!QUIET.load(Ordering::Relaxed) || is_own(metadata)) && self.0.enabled(metadata)
+        (!QUIET.load(Ordering::Relaxed) || is_own(metadata))
+            && self.with(|logger| logger.enabled(metadata)).unwrap_or_default()
     }
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            self.0.log(record);
+            self.with(|logger| logger.log(record));
         }
     }
 
     fn flush(&self) {
-        self.0.flush();
+        self.with(Logger::flush);
     }
 }
 
-/// Logs to stderr from this level on, or as `RUST_LOG` specifies.
+/// Logs to the standard error of this process from this level on, or as `RUST_LOG` specifies.
 pub fn begin(level: LevelFilter) {
-    let logger = env_logger::Builder::new().filter_level(level).format(written).parse_default_env().build();
-    let most = logger.filter();
-    // A process that runs a second job already has a logger.
-    if log::set_boxed_logger(Box::new(Speaker(logger))).is_ok() {
-        log::set_max_level(most);
-    }
+    begin_for(&Caller::process(), level);
+}
+
+/// Logs to the standard error of a caller from this level on, or as `RUST_LOG` specifies.
+pub(crate) fn begin_for(caller: &Arc<Caller>, level: LevelFilter) {
+    let to = Target::Pipe(Box::new(ErrorStream(Arc::clone(caller))));
+    let mut logger = env_logger::Builder::new();
+    let logger = logger.filter_level(level).format(written).parse_default_env().target(to).build();
+    log::set_max_level(logger.filter());
+    *SPEAKER.0.write().unwrap_or_else(PoisonError::into_inner) = Some(logger);
+    // A process that runs a second job has it already.
+    let _ = log::set_logger(&SPEAKER);
 }
 
 /// Restricts this rank to messages that rank 0 cannot log.

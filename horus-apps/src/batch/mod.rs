@@ -29,7 +29,6 @@
 //! ```
 
 mod inputs;
-mod interrupts;
 mod log;
 mod numbers;
 mod options;
@@ -48,14 +47,17 @@ use horus_core::comm::Communicator;
 use horus_core::comm::agree::agree_on;
 use horus_core::error::Audience;
 use horus_core::image::Values;
-use horus_core::io::{FileTarget, on_root, same_file};
+use horus_core::io::{on_root, same_file};
 
-use crate::execution::Execution;
+use crate::caller::{Caller, OutputFile};
+use crate::interrupts;
 use crate::progress::Bar;
 use crate::report::Printer;
 
-pub use inputs::{PicturePair, STANDARD, outputs, pictures};
+pub use crate::caller::STANDARD;
+pub use inputs::{PicturePair, outputs, pictures};
 pub use log::begin as log_from;
+pub(crate) use log::begin_for as log_for;
 pub(crate) use options::AUTO;
 pub use options::{BatchOptions, Comparison, level};
 pub use response::{Product, Response};
@@ -195,15 +197,21 @@ pub enum RunEnd {
     Usage(String),
 }
 
-/// Runs a job and prints a summary, or on failure a line starting with `error:` (in a series, one for each picture that
-/// failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after an interrupt. Only rank 0 prints.
+/// Runs a job for this process and prints a summary, or on failure a line starting with `error:` (in a series, one for
+/// each picture that failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after an interrupt. Only rank 0
+/// prints.
 pub fn run(job: Result<BatchJob, clap::Error>) -> ExitCode {
+    ExitCode::from(run_for(&Caller::process(), job))
+}
+
+/// [`run`] for any caller; returns the exit status.
+pub(crate) fn run_for(caller: &Arc<Caller>, job: Result<BatchJob, clap::Error>) -> u8 {
     let level = job.as_ref().map_or(::log::LevelFilter::Warn, |job| job.options.log_level());
-    let device = job.as_ref().ok().and_then(|job| job.options.execution.device.clone());
-    run_on_ranks(level, device.as_deref(), job, |job, comm| match &job.work {
-        RunFiles::Single { input, output } => single::run(job, input, output, comm).map(|()| RunEnd::Done),
-        RunFiles::Series { inputs, out_dir } => series::run(job, inputs, out_dir, comm),
-        RunFiles::Numbers { inputs } => numbers::run(job, inputs, comm),
+    let device = job.as_ref().ok().and_then(|job| job.options.execution.session.device.clone());
+    run_on_ranks_for(caller, level, device.as_deref(), job, |job, comm| match &job.work {
+        RunFiles::Single { input, output } => single::run(caller, job, input, output, comm).map(|()| RunEnd::Done),
+        RunFiles::Series { inputs, out_dir } => series::run(caller, job, inputs, out_dir, comm),
+        RunFiles::Numbers { inputs } => numbers::run(caller, job, inputs, comm),
     })
 }
 
@@ -214,72 +222,76 @@ pub fn run_on_ranks<J>(
     job: Result<J, clap::Error>,
     work: impl FnOnce(&J, &Arc<dyn Communicator>) -> Result<RunEnd>,
 ) -> ExitCode {
-    log::begin(level);
+    ExitCode::from(run_on_ranks_for(&Caller::process(), level, device, job, work))
+}
+
+fn run_on_ranks_for<J>(
+    caller: &Arc<Caller>,
+    level: ::log::LevelFilter,
+    device: Option<&str>,
+    job: Result<J, clap::Error>,
+    work: impl FnOnce(&J, &Arc<dyn Communicator>) -> Result<RunEnd>,
+) -> u8 {
+    /// Exit status of a failure.
+    const FAILED: u8 = 1;
+    log::begin_for(caller, level);
     Audience::Command.set();
-    let comm = match horus::ranks_beside(device) {
+    let comm = match caller.ranks(device) {
         Ok(comm) => comm,
         Err(e) => {
-            horus_core::warning::print(format_args!("error: {}", one_line(&e.to_string())));
-            return ExitCode::FAILURE;
+            caller.print_error(one_line(&e.to_string()));
+            return FAILED;
         }
     };
     let first = comm.rank() == 0;
     let job = match job {
         Ok(job) => job,
-        Err(e) if first => e.exit(),
-        Err(e) => std::process::exit(e.exit_code()),
+        Err(e) if first => return caller.print_usage(&e),
+        Err(e) => return u8::try_from(e.exit_code()).unwrap_or(2),
     };
     if !first && level < ::log::LevelFilter::Debug {
         log::silence();
     }
-    match interrupts::listen(first, comm.size() == 1).and_then(|()| work(&job, &comm)) {
-        Ok(RunEnd::Done) => ExitCode::SUCCESS,
+    // Signals of a server are not for its requests.
+    let listening = if caller.is_client() { Ok(()) } else { interrupts::listen(first, comm.size() == 1) };
+    let failed = || if caller.interruption.is_asked() { interrupts::INTERRUPTED } else { FAILED };
+    match listening.and_then(|()| work(&job, &comm)) {
+        Ok(RunEnd::Done) => 0,
         Ok(RunEnd::Failed(message) | RunEnd::Cut(message)) => {
             if first {
-                horus_core::warning::print(format_args!("error: {}", one_line(&message)));
+                caller.print_error(one_line(&message));
             }
-            if interrupts::interrupted() { ExitCode::from(interrupts::INTERRUPTED) } else { ExitCode::FAILURE }
+            failed()
         }
         Ok(RunEnd::Usage(message)) => {
             if first {
-                horus_core::warning::print(format_args!("error: {}", one_line(&message)));
+                caller.print_error(one_line(&message));
             }
-            ExitCode::from(2)
+            2
         }
         Err(e) => {
             let message = one_line(&e.to_string());
             // Ends the other ranks if they do not fail in the same way.
             let alike = agree_on(&*comm, &format!("an end with `error: {message}`")).is_ok();
             if first || !alike {
-                horus_core::warning::print(format_args!("error: {message}"));
+                caller.print_error(message);
             }
-            if interrupts::interrupted() { ExitCode::from(interrupts::INTERRUPTED) } else { ExitCode::FAILURE }
+            failed()
         }
     }
 }
 
 /// Opens the session of a run.
 fn session(
+    caller: &Caller,
     options: &BatchOptions,
     steps_per_pixel: f64,
     comm: &Arc<dyn Communicator>,
     bar: Option<&Arc<Bar>>,
     printer: &Arc<Printer>,
 ) -> Result<Session> {
-    let first = comm.rank() == 0;
-    let mut builder = Session::builder()
-        .steps_per_pixel(steps_per_pixel)
-        .communicator(Arc::clone(comm))
-        .compare_naive(first && options.verbose > 0 && bar.is_some())
-        .trace(options.trace.is_some() || options.report.is_some())
-        .measure(options.verbose > 0 && bar.is_some());
-    if let Some(bar) = bar.map(Arc::clone) {
-        builder = builder.observer(move |progress| bar.update(&progress));
-    }
-    let printer = Arc::clone(printer);
-    let builder = builder.explain_passes(options.verbose > 1);
+    let (first, printer) = (comm.rank() == 0, Arc::clone(printer));
     let (prints, keeps) = (options.execution.explain, options.report.is_some());
-    let execution = Execution { explain: prints || keeps, ..options.execution.clone() };
     let told = move |text: &str| {
         if keeps {
             printer.store_plan(text);
@@ -288,7 +300,19 @@ fn session(
             printer.print(&text);
         }
     };
-    execution.apply(builder, first, told).build()
+    caller.session(&options.execution.session, options.observes(), |builder| {
+        let mut builder = builder
+            .steps_per_pixel(steps_per_pixel)
+            .communicator(Arc::clone(comm))
+            .compare_naive(first && options.verbose > 0 && bar.is_some())
+            .trace(options.trace.is_some() || keeps)
+            .measure(options.verbose > 0 && bar.is_some())
+            .explain_passes(options.verbose > 1);
+        if let Some(bar) = bar.map(Arc::clone) {
+            builder = builder.observer(move |progress| bar.update(&progress));
+        }
+        if first && (prints || keeps) { builder.explain(told) } else { builder }
+    })
 }
 
 /// Ends a run on all ranks in the same way if output of rank 0 was lost.
@@ -302,18 +326,18 @@ pub fn printed(session: &Session, printer: &Printer) -> Result<()> {
 /// The requested files about a run, on the rank that writes them.
 #[derive(Default)]
 struct Records {
-    trace: Option<FileTarget>,
-    report: Option<FileTarget>,
+    trace: Option<OutputFile>,
+    report: Option<OutputFile>,
 }
 
 impl Records {
     /// Creates the files.
-    fn of(session: &Session, options: &BatchOptions) -> Result<Records> {
-        let create = |path: &Option<PathBuf>| -> Result<Option<FileTarget>> {
+    fn of(caller: &Caller, session: &Session, options: &BatchOptions) -> Result<Records> {
+        let create = |path: &Option<PathBuf>| -> Result<Option<OutputFile>> {
             let mut target = None;
             if let Some(path) = path {
                 let made = on_root(session, "creating a file about the run", || {
-                    target = Some(FileTarget::new(path)?);
+                    target = Some(caller.file(path)?);
                     Ok(())
                 });
                 made?.map_err(|e| Error::write(path, e))?;
@@ -331,14 +355,13 @@ impl Records {
     }
 
     /// Writes them.
-    fn write(self, session: &Session, options: &BatchOptions, printer: &Printer) -> Result<()> {
+    fn write(self, caller: &Caller, session: &Session, options: &BatchOptions, printer: &Printer) -> Result<()> {
         if let Some(path) = &options.trace {
             written(session, path, self.trace, &session.trace_json()?.unwrap_or_default())?;
         }
         if let Some(path) = &options.report {
-            let words: Vec<String> =
-                std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-            let name = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+            let words: Vec<_> = caller.words().iter().map(|word| word.to_string_lossy()).collect();
+            let name = caller.command_line().first().map(PathBuf::from).unwrap_or_default();
             let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let page = session.report(&format!("{name} {}", words.join(" ")), &printer.plan_texts())?;
             written(session, path, self.report, &page.unwrap_or_default())?;
@@ -348,10 +371,10 @@ impl Records {
 }
 
 /// Writes a text to the file that one rank opened for it.
-fn written(session: &Session, path: &Path, target: Option<FileTarget>, text: &str) -> Result<()> {
+fn written(session: &Session, path: &Path, target: Option<OutputFile>, text: &str) -> Result<()> {
     let written = on_root(session, "writing a file about the run", || {
         let file = target.ok_or("there is no file for it")?;
-        file.fill(|to| to.write_all(text.as_bytes()).map_err(|e| e.to_string()))
+        file.fill(text.as_bytes())
     });
     written?.map_err(|e| Error::write(path, e))
 }

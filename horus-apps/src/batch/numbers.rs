@@ -12,12 +12,14 @@ use serde_json::{Number, Value as Json, json};
 
 use super::series::{check_overwrites, failure_message};
 use super::single::read;
-use super::{BatchJob, PicturePair, Records, RunEnd, STANDARD, interrupts, pictures, printed, session, stores};
+use super::{BatchJob, PicturePair, Records, RunEnd, STANDARD, pictures, printed, session, stores};
+use crate::caller::Caller;
 use crate::progress::SeriesBar;
-use crate::report::{Printer, stdout_is_open};
+use crate::report::Printer;
 
 /// The outcome of the pictures so far.
 struct NumbersTally<'a> {
+    caller: &'a Caller,
     first: bool,
     json: bool,
     printer: &'a Printer,
@@ -53,8 +55,7 @@ impl NumbersTally<'_> {
             Err(e) => {
                 self.failed += 1;
                 if self.first {
-                    self.bar
-                        .suspend(|| horus_core::warning::print(format_args!("error: {}", failure_message(path, &e))));
+                    self.bar.suspend(|| self.caller.print_error(failure_message(path, &e)));
                 }
             }
         }
@@ -64,7 +65,12 @@ impl NumbersTally<'_> {
 }
 
 /// Reads all pictures in order and prints the numbers of each.
-pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -> Result<RunEnd> {
+pub(super) fn run(
+    caller: &Arc<Caller>,
+    job: &BatchJob,
+    inputs: &[PathBuf],
+    comm: &Arc<dyn Communicator>,
+) -> Result<RunEnd> {
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
@@ -73,7 +79,7 @@ pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], comm: &Arc<dyn Communicato
     let store = || on_first(&**comm, "looking at a picture", || Ok(stores::is_store(&inputs[0])));
     let alone = one && (inputs[0].as_os_str() == STANDARD || store()? == Ok(true));
     let listed = on_first(&**comm, "listing pictures", || {
-        let found = if alone { inputs.to_vec() } else { pictures(inputs, options.files_from.as_deref())? };
+        let found = if alone { inputs.to_vec() } else { pictures(caller, inputs, options.files_from.as_deref())? };
         Ok(found.into_iter().map(PathBuf::into_os_string).collect::<Vec<OsString>>())
     })?;
     let pair = |input: OsString| PicturePair { input: input.into(), output: PathBuf::new() };
@@ -82,22 +88,23 @@ pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], comm: &Arc<dyn Communicato
         Err(message) => return Ok(RunEnd::Usage(message)),
     };
     check_overwrites(options, &pictures, &**comm)?;
-    let open = on_first(&**comm, "opening stdout", stdout_is_open)?;
+    let open = on_first(&**comm, "opening stdout", || caller.stdout_is_open())?;
     open.map_err(Error::Config)?;
-    let printer = Arc::new(Printer::default());
-    let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
-    let records = Records::of(&session, options)?;
+    let printer = Arc::new(Printer::of(caller));
+    let session = session(caller, options, job.steps_per_pixel, comm, None, &printer)?;
+    let records = Records::of(caller, &session, options)?;
     let all = pictures.len();
-    let bar = SeriesBar::new(first && !options.quiet && !alone, all);
-    let mut tally = NumbersTally { first, json: job.json, printer: &printer, bar, printed: 0, failed: 0, bytes: 0 };
+    let bar = SeriesBar::new(first && !options.quiet && !alone && caller.has_terminal(), all);
+    let (json, printer) = (job.json, &*printer);
+    let mut tally = NumbersTally { caller, first, json, printer, bar, printed: 0, failed: 0, bytes: 0 };
     if alone {
         // Until the input is read, an interrupt ends the process, because the input may never end.
-        let picture = read(&session, &inputs[0], options);
-        interrupts::watch(&session, options, started);
+        let picture = read(caller, &session, &inputs[0], options);
+        caller.watch(&session, options.deadline, started);
         let lines = picture.and_then(|picture| session.get_all((job.numbers)(&picture)?));
         tally.add(Some(inputs[0].as_path()), lines)?;
     } else {
-        interrupts::watch(&session, options, started);
+        caller.watch(&session, options.deadline, started);
         let paths = pictures.iter().map(|p| p.input.as_path());
         let series = session.series(paths, |picture| (job.numbers)(picture)).recorded_once();
         let series = series.open_options(&options.open_options());
@@ -111,10 +118,9 @@ pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], comm: &Arc<dyn Communicato
     }
     tally.bar.finish();
     let NumbersTally { failed, .. } = tally;
-    records.write(&session, options, &printer)?;
-    printed(&session, &printer)?;
-    // The system frees everything; MPI is finalised when the process exits.
-    std::mem::forget(session.clone());
+    records.write(caller, &session, options, printer)?;
+    printed(&session, printer)?;
+    printer.leave_open(&session);
     Ok(if failed > 0 { RunEnd::Failed(format!("{failed} of {all} pictures failed")) } else { RunEnd::Done })
 }
 

@@ -207,6 +207,11 @@ impl BatchOptions {
         }
     }
 
+    /// Returns `true` if the run reports what its session does, which a session does from its beginning only.
+    pub(crate) fn observes(&self) -> bool {
+        self.verbose > 0 || self.execution.explain || self.trace.is_some() || self.report.is_some()
+    }
+
     /// The least severe messages to log.
     pub fn log_level(&self) -> log::LevelFilter {
         level(self.quiet, self.verbose)
@@ -315,12 +320,12 @@ mod tests {
     fn defaults_and_values_are_parsed() {
         let options = parse(&[]).unwrap();
         assert_eq!(
-            (options.depth, options.execution.mode, options.execution.device.clone()),
+            (options.depth, options.execution.session.mode, options.execution.session.device.clone()),
             (Depth::Eight, None, None)
         );
         assert_eq!(options.open_options(), OpenOptions::default());
         let options = parse(&["--mode", "lazy", "--depth", "16", "-vv", "--page", "2", "--max-pixels", "99"]).unwrap();
-        assert_eq!((options.execution.mode, options.depth), (Some(Mode::Lazy), Depth::Sixteen));
+        assert_eq!((options.execution.session.mode, options.depth), (Some(Mode::Lazy), Depth::Sixteen));
         assert_eq!(options.log_level(), log::LevelFilter::Debug);
         let expected = OpenOptions { page: Some(2), max_pixels: 99, ..OpenOptions::default() };
         assert_eq!(options.open_options(), expected);

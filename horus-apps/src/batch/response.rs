@@ -4,9 +4,11 @@ use std::path::Path;
 
 use horus::prelude::*;
 use horus_core::dtype::Element;
-use horus_core::io::{FileTarget, Format, PixelSize, Saving, on_root, pixel_size};
+use horus_core::io::{Format, PixelSize, Saving, on_root, pixel_size};
 use horus_core::series::Savable;
 use horus_core::session::MemoryForecast;
+
+use crate::caller::Caller;
 
 /// The image that results from an operation, of any type.
 #[derive(Clone, Debug)]
@@ -93,8 +95,14 @@ impl Product {
     ///
     /// # Errors
     /// Errors of the evaluation and of the file.
-    pub fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
-        self.image.save(path, format, &self.options(options))
+    pub fn save(
+        &self,
+        caller: &Caller,
+        path: &Path,
+        format: Option<Format>,
+        options: &SaveOptions,
+    ) -> Result<Option<Scale>> {
+        self.image.save(caller, path, format, &self.options(options))
     }
 }
 
@@ -137,10 +145,16 @@ impl Response {
     }
 
     /// Evaluates and writes it; the path's extension sets the format unless one is given.
-    fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
+    fn save(
+        &self,
+        caller: &Caller,
+        path: &Path,
+        format: Option<Format>,
+        options: &SaveOptions,
+    ) -> Result<Option<Scale>> {
         match format {
             None => each!(self, image => image.save_with(path, options))?,
-            Some(format) => each!(self, image => save_as(image, path, format, options))?,
+            Some(format) => each!(self, image => save_as(image, (caller, path), format, options))?,
         }
     }
 
@@ -168,18 +182,23 @@ impl Response {
 }
 
 /// Writes a file in a given format, whatever its name.
-fn save_as<T: Element>(image: &Image<T>, path: &Path, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
+fn save_as<T: Element>(
+    image: &Image<T>,
+    (caller, path): (&Caller, &Path),
+    format: Format,
+    options: &SaveOptions,
+) -> Result<Option<Scale>> {
     let failed = |cause| Error::write(path, cause);
     let (mut target, mut bytes) = (None, Vec::new());
     let made = on_root(image.session(), "creating a file for a picture", || {
-        target = Some(FileTarget::new(path)?);
+        target = Some(caller.file(path)?);
         Ok(())
     })?;
     made.map_err(failed)?;
     let scale = image.write_to(&mut bytes, format, options)?;
     let written = on_root(image.session(), "writing a picture", || {
         let target = target.ok_or("rank 0 has no file")?;
-        target.fill(|to| to.write_all(&bytes).map_err(|e| e.to_string()))
+        target.fill(&bytes)
     })?;
     written.map_err(failed)?;
     Ok(scale)

@@ -12,9 +12,8 @@ use horus_core::comm::Communicator;
 use horus_core::io::{on_first, same_file};
 use horus_core::series::{Item, Saved};
 
-use super::{
-    BatchJob, BatchOptions, PicturePair, Records, RunEnd, interrupts, one_line, outputs, pictures, printed, session,
-};
+use super::{BatchJob, BatchOptions, PicturePair, Records, RunEnd, one_line, outputs, pictures, printed, session};
+use crate::caller::Caller;
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
@@ -30,13 +29,19 @@ pub(super) struct SeriesTally {
 }
 
 /// Reads all pictures, applies the operation to each, writes the results, prints the summary.
-pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn Communicator>) -> Result<RunEnd> {
+pub(super) fn run(
+    caller: &Arc<Caller>,
+    job: &BatchJob,
+    inputs: &[PathBuf],
+    out_dir: &Path,
+    comm: &Arc<dyn Communicator>,
+) -> Result<RunEnd> {
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
     let extension = options.format.as_deref().unwrap_or("png");
     let listed = on_first(&**comm, "listing the pictures of a series", || {
-        let found = pictures(inputs, options.files_from.as_deref())?;
+        let found = pictures(caller, inputs, options.files_from.as_deref())?;
         let pairs = outputs(found, out_dir, extension)?.into_iter();
         Ok(pairs
             .map(|PicturePair { input, output }| (input.into(), output.into()))
@@ -57,11 +62,11 @@ pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], out_dir: &Path, comm: &Arc
     let pairs = if options.skip_existing { without_existing_outputs(pairs, &**comm)? } else { pairs };
     tally.skipped = all - pairs.len();
 
-    let printer = Arc::new(Printer::default());
-    let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
-    let records = Records::of(&session, options)?;
-    interrupts::watch(&session, options, started);
-    let bar = Rc::new(SeriesBar::new(first && !options.quiet, pairs.len()));
+    let printer = Arc::new(Printer::of(caller));
+    let session = session(caller, options, job.steps_per_pixel, comm, None, &printer)?;
+    let records = Records::of(caller, &session, options)?;
+    caller.watch(&session, options.deadline, started);
+    let bar = Rc::new(SeriesBar::new(first && !options.quiet && caller.has_terminal(), pairs.len()));
     let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
     let inputs = pairs.iter().map(|p| p.input.as_path());
     let series = session.series(inputs, |picture| (job.operation)(picture)).recorded_once();
@@ -77,9 +82,7 @@ pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], out_dir: &Path, comm: &Arc
             Err(e) => {
                 tally.failed += 1;
                 if first {
-                    bar.suspend(|| {
-                        horus_core::warning::print(format_args!("error: {}", failure_message(item.path.as_deref(), &e)))
-                    });
+                    bar.suspend(|| caller.print_error(failure_message(item.path.as_deref(), &e)));
                 }
             }
         }
@@ -90,7 +93,7 @@ pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], out_dir: &Path, comm: &Arc
     if first && !options.quiet {
         printer.print(&format!("{}: {tally}", job.name));
     }
-    records.write(&session, options, &printer)?;
+    records.write(caller, &session, options, &printer)?;
     printed(&session, &printer)?;
     let left = pairs.len() - tally.written - tally.failed;
     if left > 0 {

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use horus::prelude::*;
 use horus_core::comm::Communicator;
-use horus_core::device::Device;
-use horus_core::io::{FileTarget, Format, on_first, same_file};
+use horus_core::device::{Compilation, Device};
+use horus_core::io::{Format, on_first, same_file};
 
-use super::{BatchJob, BatchOptions, Comparison, Product, Records, STANDARD, interrupts, printed, session, stores};
+use super::{BatchJob, BatchOptions, Comparison, Product, Records, STANDARD, printed, session, stores};
+use crate::caller::Caller;
 use crate::progress::Bar;
 use crate::report::{Breakdown, ForecastComparison, Printer, RunComparison, Summary, describe_picture};
 
@@ -25,7 +26,13 @@ struct SingleRun {
 }
 
 /// Reads `input`, applies the operation, writes `output`, prints the summary.
-pub(super) fn run(job: &BatchJob, input: &Path, output: &Path, comm: &Arc<dyn Communicator>) -> Result<()> {
+pub(super) fn run(
+    caller: &Arc<Caller>,
+    job: &BatchJob,
+    input: &Path,
+    output: &Path,
+    comm: &Arc<dyn Communicator>,
+) -> Result<()> {
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
@@ -34,14 +41,17 @@ pub(super) fn run(job: &BatchJob, input: &Path, output: &Path, comm: &Arc<dyn Co
         let looked = on_first(&**comm, "comparing the files of a run", || distinct((what, path), input, output))?;
         looked.map_err(Error::Config)?;
     }
+    if options.compare.is_some() && caller.is_client() {
+        return Err(Error::Config("--compare opens another session: run it without a server".into()));
+    }
     // If the picture goes to stdout, by any name, messages go to stderr.
-    let piped = output.as_os_str() == STANDARD || FileTarget::new(output).is_ok_and(|target| target.is_stdout());
-    let printer = Arc::new(if piped { Printer::on_stderr() } else { Printer::default() });
-    let bar = Arc::new(Bar::new(first && !options.quiet));
-    let session = session(options, job.steps_per_pixel, comm, Some(&bar), &printer)?;
-    let records = Records::of(&session, options)?;
+    let piped = output.as_os_str() == STANDARD || caller.file(output).is_ok_and(|file| file.is_stdout());
+    let printer = Arc::new(if piped { Printer::on_stderr(caller) } else { Printer::of(caller) });
+    let bar = Arc::new(Bar::new(first && !options.quiet && caller.has_terminal()));
+    let session = session(caller, options, job.steps_per_pixel, comm, Some(&bar), &printer)?;
+    let records = Records::of(caller, &session, options)?;
     if options.dry_run {
-        let picture = read(&session, input, options)?;
+        let picture = read(caller, &session, input, options)?;
         let response = (job.operation)(&picture)?;
         let memory = response.image.forecast_memory()?;
         let ranks = NonZeroUsize::new(session.ranks()).unwrap_or(NonZeroUsize::MIN);
@@ -66,7 +76,7 @@ pub(super) fn run(job: &BatchJob, input: &Path, output: &Path, comm: &Arc<dyn Co
         return printed(&session, &printer);
     }
     if let Some(ranks) = options.dry_run_ranks {
-        let picture = read(&session, input, options)?;
+        let picture = read(caller, &session, input, options)?;
         let response = (job.operation)(&picture)?;
         let forecast = response.image.forecast(options.cluster(ranks))?;
         if first {
@@ -74,9 +84,9 @@ pub(super) fn run(job: &BatchJob, input: &Path, output: &Path, comm: &Arc<dyn Co
         }
         return printed(&session, &printer);
     }
-    let run = whole(job, session, input, output, options.format.as_deref(), started, &bar)?;
+    let run = whole(caller, job, session, (input, output), options.format.as_deref(), started, &bar)?;
     let session = &run.session;
-    records.write(session, options, &printer)?;
+    records.write(caller, session, options, &printer)?;
     if !options.quiet && first {
         let forecasted = if options.verbose > 0 { Some(forecasted(session, &run.breakdown)?) } else { None };
         printer.print(&Summary {
@@ -94,7 +104,7 @@ pub(super) fn run(job: &BatchJob, input: &Path, output: &Path, comm: &Arc<dyn Co
         });
     }
     if let Some(comparison) = options.compare {
-        compare(job, comparison, &run, input, output, comm, &printer)?;
+        compare(caller, job, comparison, &run, (input, output), comm, &printer)?;
     }
     printed(session, &printer)?;
     let SingleRun { session, picture, response, .. } = run;
@@ -113,9 +123,9 @@ fn forecasted(session: &Session, breakdown: &Breakdown) -> Result<ForecastCompar
 }
 
 /// Reads a picture, or stdin.
-pub(super) fn read(session: &Session, input: &Path, options: &BatchOptions) -> Result<AnyImage> {
+pub(super) fn read(caller: &Caller, session: &Session, input: &Path, options: &BatchOptions) -> Result<AnyImage> {
     if input.as_os_str() == STANDARD {
-        let picture = AnyImage::read_from_with(session, std::io::stdin().lock(), &options.open_options());
+        let picture = AnyImage::read_from_with(session, caller.input(), &options.open_options());
         return picture.map_err(|e| match e {
             Error::File { action, cause, .. } => Error::File { action, path: "stdin".into(), cause },
             other => other,
@@ -126,27 +136,28 @@ pub(super) fn read(session: &Session, input: &Path, options: &BatchOptions) -> R
 
 /// From file to file; `started` is the beginning of the run.
 fn whole(
+    caller: &Caller,
     job: &BatchJob,
     session: Session,
-    input: &Path,
-    output: &Path,
+    (input, output): (&Path, &Path),
     format: Option<&str>,
     started: Instant,
     bar: &Bar,
 ) -> Result<SingleRun> {
     let options = &job.options;
     let start = started.elapsed();
-    let picture = read(&session, input, options)?;
+    let compiled = compilation(&session);
+    let picture = read(caller, &session, input, options)?;
     let read = started.elapsed() - start;
     // Until everything is read, an interrupt ends the process: there is nothing to clean up, and the input may never
     // end.
-    interrupts::watch(&session, options, started);
+    caller.watch(&session, options.deadline, started);
     let response = (job.operation)(&picture)?;
     let format = format.map(Format::named).transpose().map_err(Error::Config)?;
     let path = if output.as_os_str() == STANDARD { Path::new("/dev/stdout") } else { output };
     let saved = response.image.check().and_then(|()| match format {
         None if stores::is_named(path) => stores::save(&response.image, path, options).map(|()| None),
-        format => response.save(path, format, &job.save_options()),
+        format => response.save(caller, path, format, &job.save_options()),
     });
     bar.finish();
     let scale = saved?;
@@ -156,19 +167,24 @@ fn whole(
         start,
         read,
         times,
-        compilation: session.device().map(Device::usage).unwrap_or_default().compilation,
+        compilation: compilation(&session).since(&compiled),
         write: time.saturating_sub(start + read + times.total()),
     };
     Ok(SingleRun { session, picture, response, scale, time, breakdown })
 }
 
+/// What the session's device has compiled so far.
+fn compilation(session: &Session) -> Compilation {
+    session.device().map(Device::usage).unwrap_or_default().compilation
+}
+
 /// Repeats the run from file to file in another way, and prints the user-perceived speedup of `run`.
 fn compare(
+    caller: &Caller,
     job: &BatchJob,
     comparison: Comparison,
     run: &SingleRun,
-    input: &Path,
-    output: &Path,
+    (input, output): (&Path, &Path),
     comm: &Arc<dyn Communicator>,
     printer: &Arc<Printer>,
 ) -> Result<()> {
@@ -177,23 +193,25 @@ fn compare(
     options.execution.explain = false;
     let cpu = Some("cpu".to_owned());
     match comparison {
-        Comparison::Cpu => options.execution.device = cpu,
-        Comparison::One => (options.execution.device, options.execution.threads) = (cpu, Some(NonZeroUsize::MIN)),
+        Comparison::Cpu => options.execution.session.device = cpu,
+        Comparison::One => {
+            (options.execution.session.device, options.execution.session.threads) = (cpu, Some(NonZeroUsize::MIN))
+        }
         Comparison::Naive => {
-            options.execution.mode = Some(Mode::Naive);
+            options.execution.session.mode = Some(Mode::Naive);
             // The device chosen for this program, if none was requested.
-            options.execution.device =
-                options.execution.device.or(Some(if unified { "cpu" } else { "cuda" }.to_owned()));
+            options.execution.session.device =
+                options.execution.session.device.or(Some(if unified { "cpu" } else { "cuda" }.to_owned()));
         }
     }
     let other_output = SecondOutput::of(output);
     let bar = Bar::new(false);
     let started = Instant::now();
-    let session = session(&options, job.steps_per_pixel, comm, None, printer)?;
+    let session = session(caller, &options, job.steps_per_pixel, comm, None, printer)?;
     // The null device has no extension.
     let extension = || output.extension().and_then(|e| e.to_str()).filter(|_| !other_output.is_temporary);
     let format = job.options.format.as_deref().or_else(extension);
-    let other = whole(job, session, input, &other_output.path, format, started, &bar)?;
+    let other = whole(caller, job, session, (input, &other_output.path), format, started, &bar)?;
     drop(other_output); // an interrupt would leave the file behind
     let same = run.response.image.same_bits(&other.response.image)?;
     if comm.rank() == 0 {

@@ -1,6 +1,5 @@
 //! `horus compare A B`: the difference of two pictures, with the exit status of `cmp`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,8 +7,10 @@ use clap::{CommandFactory, Parser};
 use horus::prelude::*;
 use serde_json::{Map, json};
 
+use super::CommandError;
 use super::value::largest;
 use crate::batch::open;
+use crate::caller::Caller;
 use crate::execution::Execution;
 use crate::report::{Printer, count, describe_picture};
 
@@ -75,29 +76,19 @@ pub(super) fn command() -> clap::Command {
     CompareArgs::command()
 }
 
-/// Runs `compare A B` if `words` are this command; returns its text and status.
-pub(super) fn asked(words: &[OsString]) -> Option<(Result<String, String>, u8)> {
-    let (first, rest) = words.split_first()?;
-    if first != "compare" {
-        return None;
-    }
-    let args = match CompareArgs::try_parse_from(std::iter::once(first).chain(rest)) {
-        Ok(args) => args,
-        Err(e) => e.exit(),
-    };
-    Some(match compared(&args) {
-        Ok((text, alike)) => (Ok(text), u8::from(!alike)),
-        Err(e) => (Err(e.to_string()), 2),
+/// Runs `compare A B` if the words are this command; returns its text, and `true` if the pictures are equal.
+pub(super) fn asked(caller: &Arc<Caller>) -> Option<Result<(String, bool), CommandError>> {
+    (caller.words().first()? == "compare").then(|| {
+        let args = CompareArgs::try_parse_from(caller.words())?;
+        Ok(compared(caller, &args)?)
     })
 }
 
 /// The text, and `true` if the pictures are equal within the requested bound.
-fn compared(args: &CompareArgs) -> Result<(String, bool)> {
+fn compared(caller: &Arc<Caller>, args: &CompareArgs) -> Result<(String, bool)> {
     // Plans go to stderr if a program reads stdout, or if nothing else is printed.
-    let printer = Arc::new(if args.json || args.quiet { Printer::on_stderr() } else { Printer::default() });
-    let show = Arc::clone(&printer);
-    let builder = args.execution.apply(Session::builder(), true, move |plan| show.print(&plan));
-    let session = builder.build()?;
+    let printer = Arc::new(if args.json || args.quiet { Printer::on_stderr(caller) } else { Printer::of(caller) });
+    let session = caller.session_of(&args.execution, move |plan| printer.print(&plan))?;
     let options = OpenOptions { page: args.page, volume: args.volume, ..OpenOptions::default() };
     let a = open(&session, &args.first, &options)?;
     let b = open(&session, &args.second, &options)?;

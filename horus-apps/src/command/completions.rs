@@ -5,15 +5,16 @@
 
 use std::ffi::OsString;
 
-use super::{compare, info, line, montage, profile, table};
+use super::{compare, info, line, montage, profile, serve, table};
 
 /// Words that are neither operations nor options, at the beginning of a line.
-const FIRST: [&str; 7] = ["help", "info", "compare", "montage", "profile", "completions", "manual"];
+const FIRST: [&str; 8] = ["help", "info", "compare", "montage", "profile", "serve", "completions", "manual"];
 
 /// The commands that have options of their own.
-pub(super) fn commands() -> [(&'static str, clap::Command); 4] {
+pub(super) fn commands() -> [(&'static str, clap::Command); 5] {
     let (info, compare) = (("info", info::command()), ("compare", compare::command()));
-    [info, compare, ("montage", montage::command()), ("profile", profile::command())]
+    let (montage, profile) = (("montage", montage::command()), ("profile", profile::command()));
+    [info, compare, montage, profile, ("serve", serve::command())]
 }
 
 /// The answer to `completions SHELL`, if `words` are this command.
@@ -74,7 +75,7 @@ _horus() {{
     case ${{COMP_WORDS[1]}} in
         completions) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$word\")); return ;;
         help) COMPREPLY=($(compgen -W '{names}' -- \"$word\")); return ;;
-        info | compare | montage) words= ;;
+        info | compare | montage | serve) words= ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\"; compgen -f -- \"$word\")
 }}
@@ -98,7 +99,7 @@ _horus() {{
     case ${{words[2]}} in
         completions) compadd -- bash zsh fish ;;
         help) compadd -- $words_of ;;
-        info|compare|montage) _files ;;
+        info|compare|montage|serve) _files ;;
         *) compadd -- $words_of; _files ;;
     esac
 }}
@@ -114,9 +115,8 @@ compdef _horus horus
                 text += &format!("complete -c horus -n __fish_is_first_arg -a {word}\n");
             }
             text += "complete -c horus -n '__fish_seen_subcommand_from completions' -f -a 'bash zsh fish'\n";
-            let begun =
-                "not __fish_is_first_arg; and not __fish_seen_subcommand_from info compare montage completions manual";
-            let chains = "not __fish_seen_subcommand_from info compare montage";
+            let begun = "not __fish_is_first_arg; and not __fish_seen_subcommand_from info compare montage serve completions manual";
+            let chains = "not __fish_seen_subcommand_from info compare montage serve";
             for row in table::all() {
                 let help = row.summary.replace(['\'', '`', '\\'], " ");
                 text += &format!("complete -c horus -n '{begun}' -a {} -d '{help}'\n", row.name);

@@ -1,6 +1,5 @@
 //! `horus info FILE...`: properties of files. Pixels are read only for statistics.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser};
@@ -9,8 +8,11 @@ use horus::prelude::*;
 use horus_core::warning::plain;
 use serde_json::{Map, Value as Json, json};
 
+use super::CommandError;
 use super::compare::extents;
 use crate::batch::{described, is_store, open};
+use crate::caller::Caller;
+use crate::execution::SessionOptions;
 use crate::report::{count, describe_picture};
 
 /// Prints the properties of pictures: size, type, pages, tiles, smaller copies, tags, and statistics of their pixels
@@ -49,18 +51,13 @@ pub(super) fn command() -> clap::Command {
     InfoArgs::command()
 }
 
-/// The answer to `info FILE...`, if `words` are this command.
-pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
-    let (first, rest) = words.split_first()?;
-    if first != "info" {
-        return None;
-    }
-    let args = match InfoArgs::try_parse_from(std::iter::once(first).chain(rest)) {
-        Ok(args) => args,
-        Err(e) => e.exit(),
-    };
-    let lines: Result<Vec<String>> = args.files.iter().map(|path| one(path, &args)).collect();
-    Some(lines.map(|lines| lines.concat()).map_err(|e| e.to_string()))
+/// The answer to `info FILE...`, if the words are this command.
+pub(super) fn asked(caller: &Caller) -> Option<Result<String, CommandError>> {
+    (caller.words().first()? == "info").then(|| {
+        let args = InfoArgs::try_parse_from(caller.words())?;
+        let lines: Result<Vec<String>> = args.files.iter().map(|path| one(caller, path, &args)).collect();
+        Ok(lines?.concat())
+    })
 }
 
 /// Facts about a file.
@@ -72,7 +69,7 @@ struct FileFacts {
 }
 
 impl FileFacts {
-    fn of(path: &Path, args: &InfoArgs) -> Result<FileFacts> {
+    fn of(caller: &Caller, path: &Path, args: &InfoArgs) -> Result<FileFacts> {
         let options = OpenOptions { page: args.page, volume: args.volume, ..OpenOptions::default() };
         let (info, tags) = match is_store(path) {
             true => described(path, &options)?,
@@ -80,7 +77,7 @@ impl FileFacts {
             false => (FileInfo::open(path, &options)?, Vec::new()),
         };
         let statistics = if args.statistics {
-            let session = Session::builder().build()?;
+            let session = caller.session(&SessionOptions::default(), false, |builder| builder)?;
             measured(&session, &open(&session, path, &options)?)?
         } else {
             Vec::new()
@@ -97,8 +94,8 @@ fn measured(session: &Session, picture: &AnyImage) -> Result<Vec<[f64; 4]>> {
     Ok(values.into_iter().map(|(low, high, mean, variance)| [low, high, mean, variance.sqrt()]).collect())
 }
 
-fn one(path: &Path, args: &InfoArgs) -> Result<String> {
-    let found = FileFacts::of(path, args)?;
+fn one(caller: &Caller, path: &Path, args: &InfoArgs) -> Result<String> {
+    let found = FileFacts::of(caller, path, args)?;
     Ok(if args.json { format!("{}\n", object(path, &found)) } else { text(path, &found) })
 }
 

@@ -18,7 +18,7 @@ use crate::batch::{BatchOptions, RunFiles, STANDARD};
     name = "horus",
     version,
     override_usage = "horus [OPTIONS] INPUT... (OUTPUT | --out-dir DIR) [OPERATION [ARGUMENT...]]...\n       \
-                      horus help | info | compare | montage | profile | manual | completions [ARGUMENT...]"
+                      horus help | info | compare | montage | profile | serve | manual | completions [ARGUMENT...]"
 )]
 pub(super) struct HorusArgs {
     /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy; - is stdin; a Zarr store, if built with
@@ -48,6 +48,11 @@ pub(super) struct HorusArgs {
     /// Print the numbers of each picture (mean, stats, ...) as an object of JSON in a line
     #[arg(long)]
     pub(super) json: bool,
+
+    /// Send this command, or any other of horus, to the server on a socket (horus serve SOCKET), whose
+    /// session is open
+    #[arg(long, value_name = "SOCKET")]
+    pub(super) server: Option<PathBuf>,
 
     /// The options of all programs over pictures.
     #[command(flatten)]

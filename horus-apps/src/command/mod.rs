@@ -2,7 +2,8 @@
 //!
 //! `line` separates files from operations, `chain` records operations on a picture, `parameter` and `arguments` parse
 //! and convert arguments, `value` carries type and scale. `table` has a row per operation: the library's description,
-//! and a function that records it. `help`, `manual` and `pages` print the table. [`crate::batch`] runs the command.
+//! and a function that records it. `help`, `manual` and `pages` print the table. [`crate::batch`] runs the command, for this
+//! process or a client of a server.
 
 mod arguments;
 mod chain;
@@ -17,14 +18,17 @@ mod montage;
 mod pages;
 mod parameter;
 mod profile;
+mod serve;
 mod table;
 mod value;
 mod version;
 
 use std::cell::RefCell;
-use std::io::{ErrorKind, Write};
+use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use clap::FromArgMatches;
 use horus::prelude::*;
@@ -34,40 +38,87 @@ use horus_core::session::Session;
 use self::chain::{ArgumentFiles, Chain, ChainResult};
 use self::line::HorusArgs;
 use self::value::Current;
-use crate::batch::{self, BatchJob, RunFiles};
-use crate::report::stdout_is_open;
+use crate::batch::{self, BatchJob, RunFiles, STANDARD};
+use crate::caller::Caller;
+use crate::outbox::Stream;
+use crate::server;
 
 pub use pages::pages;
 
 /// The program `horus`.
 pub fn run() -> ExitCode {
-    let words: Vec<_> = std::env::args_os().collect();
     Audience::Command.set();
-    let words_of = &words[1..];
-    let help = help::asked(words_of).or_else(|| completions::asked(words_of)).or_else(|| manual::asked(words_of));
+    let words: Vec<_> = std::env::args_os().collect();
+    ExitCode::from(match server::addressed(&words) {
+        Some((socket, words)) => server::send(socket.as_deref(), &words),
+        None => execute(&Caller::process()),
+    })
+}
+
+/// Runs the command of a caller and returns its exit status.
+fn execute(caller: &Arc<Caller>) -> u8 {
+    batch::log_for(caller, log::LevelFilter::Warn);
+    let words = caller.words();
+    let help = help::asked(words).or_else(|| completions::asked(words)).or_else(|| manual::asked(words));
     if let Some(text) = help {
-        return print_on_first(text, 2);
+        return print_on_first(caller, text.map_err(CommandError::Message), 2);
     }
-    let answer = version::asked(words_of).or_else(|| info::asked(words_of)).or_else(|| montage::asked(words_of));
-    let answer = answer.or_else(|| profile::asked(words_of));
+    if let Some(text) = version::asked(words) {
+        return print_on_first(caller, text.map_err(CommandError::Message), 1);
+    }
+    let answer = info::asked(caller).or_else(|| montage::asked(caller));
+    let answer = answer.or_else(|| profile::asked(caller)).or_else(|| serve::asked(caller));
     if let Some(text) = answer {
-        return print_on_first(text, 1);
+        return print_on_first(caller, text, 1);
     }
-    if let Some((text, status)) = compare::asked(words_of) {
-        return print_and_end(text, status, 2);
+    if let Some(compared) = compare::asked(caller) {
+        let status = compared.as_ref().map_or(2, |(_, alike)| u8::from(!alike));
+        return print_and_end(caller, compared.map(|(text, _)| text), status, 2);
     }
-    let made = job(line::command(), words);
+    let made = job(line::command(), caller.command_line().to_vec());
     if let Ok((job, recorder)) = &made {
+        let wrong = |usage: String| print_on_first(caller, Err(CommandError::Message(usage)), 2);
         if job.json && !matches!(job.work, RunFiles::Numbers { .. }) {
-            return print_on_first(Err("--json prints numbers, and these operations yield a picture".into()), 2);
+            return wrong("--json prints numbers, and these operations yield a picture".into());
         }
         match recorder.chain.present(|| line::absent(&job.work, &job.options)) {
             Ok(None) => {}
-            Ok(Some(usage)) => return print_on_first(Err(usage), 2),
-            Err(e) => return print_on_first(Err(e), 1),
+            Ok(Some(usage)) => return wrong(usage),
+            Err(e) => return print_on_first(caller, Err(CommandError::Message(e)), 1),
         }
     }
-    batch::run(made.map(|(job, _)| job))
+    batch::run_for(caller, made.map(|(job, _)| job))
+}
+
+/// Returns `true` if a command of these words reads standard input.
+fn reads_input(words: &[OsString]) -> bool {
+    let is_input = |path: &std::path::Path| path.as_os_str() == STANDARD;
+    words.iter().any(|word| word.as_encoded_bytes().ends_with(STANDARD.as_bytes()))
+        && job(line::command(), words.to_vec()).is_ok_and(|(job, _)| match &job.work {
+            _ if job.options.files_from.as_deref().is_some_and(is_input) => true,
+            RunFiles::Single { input, .. } => is_input(input),
+            RunFiles::Numbers { inputs } => inputs.len() == 1 && is_input(&inputs[0]),
+            RunFiles::Series { .. } => false,
+        })
+}
+
+/// Why a command other than a chain failed.
+enum CommandError {
+    /// Its words are invalid, or ask for help.
+    Usage(clap::Error),
+    Message(String),
+}
+
+impl From<clap::Error> for CommandError {
+    fn from(usage: clap::Error) -> CommandError {
+        CommandError::Usage(usage)
+    }
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> CommandError {
+        CommandError::Message(error.to_string())
+    }
 }
 
 /// An example of every operation: its name, and a chain that contains it.
@@ -76,53 +127,53 @@ pub fn examples() -> impl Iterator<Item = (&'static str, String)> {
 }
 
 /// Prints help, or an error that ends all ranks with this status, on the first rank only.
-fn print_on_first(text: Result<String, String>, status: u8) -> ExitCode {
+fn print_on_first(caller: &Caller, text: Result<String, CommandError>, status: u8) -> u8 {
     let status = if text.is_ok() { 0 } else { status };
-    print_and_end(text, status, 1)
+    print_and_end(caller, text, status, 1)
 }
 
 /// Prints a text or an error, on the first rank only. Ends all ranks with this status, or with `unprinted` if the text
 /// cannot be printed.
-fn print_and_end(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCode {
-    let first = horus::ranks().map_or(true, |comm| comm.rank() == 0);
-    match text {
-        Ok(text) => {
-            if first {
-                if let Err(e) = stdout_is_open() {
-                    horus_core::warning::print(format_args!("error: {e}"));
-                    return ExitCode::from(unprinted);
-                }
-                let mut out = std::io::stdout();
-                let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-                // A closed pipe means that the reader has read enough.
-                if let Err(e) = printed.or_else(|e| if e.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(e) }) {
-                    horus_core::warning::print(format_args!("error: cannot print to stdout: {e}"));
-                    return ExitCode::from(unprinted);
-                }
-            }
+fn print_and_end(caller: &Caller, text: Result<String, CommandError>, status: u8, unprinted: u8) -> u8 {
+    let usage = match text {
+        Err(CommandError::Usage(usage)) => return caller.print_usage(&usage),
+        Err(CommandError::Message(message)) => Err(message),
+        Ok(text) => Ok(text),
+    };
+    if caller.ranks(None).is_ok_and(|comm| comm.rank() > 0) {
+        return status;
+    }
+    // A closed pipe means that the reader has read enough.
+    let written = |text: String| match caller.write(Stream::Output, text.as_bytes()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("cannot print to stdout: {e}")),
+        _ => Ok(()),
+    };
+    match usage.map(|text| caller.stdout_is_open().and_then(|()| written(text))) {
+        Ok(Ok(())) => status,
+        Ok(Err(message)) => {
+            caller.print_error(message);
+            unprinted
         }
         Err(message) => {
-            if first {
-                horus_core::warning::print(format_args!("error: {message}"));
-            }
+            caller.print_error(message);
+            status
         }
     }
-    ExitCode::from(status)
 }
 
 /// The job of a command line.
 ///
 /// # Errors
 /// If the words are invalid.
-pub fn job_of(words: Vec<std::ffi::OsString>) -> Result<BatchJob, clap::Error> {
+pub fn job_of(words: Vec<OsString>) -> Result<BatchJob, clap::Error> {
     job(line::command(), words).map(|(job, _)| job)
 }
 
-fn job(
-    mut command: clap::Command,
-    words: Vec<std::ffi::OsString>,
-) -> Result<(BatchJob, Rc<ChainRecorder>), clap::Error> {
+fn job(mut command: clap::Command, words: Vec<OsString>) -> Result<(BatchJob, Rc<ChainRecorder>), clap::Error> {
     let args = HorusArgs::from_arg_matches(&command.try_get_matches_from_mut(line::masked(words))?)?;
+    if args.server.is_some() {
+        return Err(batch::usage(&mut command, "--server is given twice".into()));
+    }
     let (work, chain) = line::divided(&args).map_err(|e| batch::usage(&mut command, e))?;
     let about = chain.calls.iter().map(|call| call.text.as_str()).collect::<Vec<_>>().join(", ");
     let mut options = args.options;

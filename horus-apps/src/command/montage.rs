@@ -1,14 +1,17 @@
 //! `horus montage OUTPUT PICTURE...`: pictures side by side, each within a tile of one size.
 
-use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{CommandFactory, Parser};
 use horus::prelude::*;
 
+use super::CommandError;
 use crate::batch::open;
+use crate::caller::Caller;
 use crate::execution::{Execution, parse_count};
+use crate::report::Printer;
 
 /// Writes a picture of pictures: each is resized to fit into a tile, and tiles lie side by side, in the order of the files
 #[derive(Parser, Debug)]
@@ -57,17 +60,12 @@ pub(super) fn command() -> clap::Command {
     MontageArgs::command()
 }
 
-/// The answer to `montage OUTPUT PICTURE...`, if `words` are this command.
-pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
-    let (first, rest) = words.split_first()?;
-    if first != "montage" {
-        return None;
-    }
-    let args = match MontageArgs::try_parse_from(std::iter::once(first).chain(rest)) {
-        Ok(args) => args,
-        Err(e) => e.exit(),
-    };
-    Some(made(&args).map(|()| String::new()).map_err(|e| e.to_string()))
+/// The answer to `montage OUTPUT PICTURE...`, if the words are this command.
+pub(super) fn asked(caller: &Arc<Caller>) -> Option<Result<String, CommandError>> {
+    (caller.words().first()? == "montage").then(|| {
+        made(caller, &MontageArgs::try_parse_from(caller.words())?)?;
+        Ok(String::new())
+    })
 }
 
 /// Tiles in rows and columns.
@@ -100,8 +98,9 @@ impl Sheet {
     }
 }
 
-fn made(args: &MontageArgs) -> Result<()> {
-    let session = args.execution.apply(Session::builder(), true, |plan| println!("{plan}")).build()?;
+fn made(caller: &Arc<Caller>, args: &MontageArgs) -> Result<()> {
+    let printer = Printer::of(caller);
+    let session = caller.session_of(&args.execution, move |plan| printer.print(&plan))?;
     let sheet = Sheet::of(args)?;
     let (rows, columns) = sheet.size;
     let options = OpenOptions { page: args.page, ..OpenOptions::default() };

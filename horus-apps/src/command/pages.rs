@@ -11,7 +11,7 @@ use super::table;
 /// The generated pages: their paths in the repository, and their texts.
 pub fn pages() -> [(&'static str, String); 2] {
     let topics: Vec<&str> = topics().collect();
-    [("docs/command.md", format!("{COMMAND}\n{}", topics.join("\n"))), ("docs/operations.md", operations())]
+    [("docs/command.md", format!("{COMMAND}\n{}\n{SERVER}", topics.join("\n"))), ("docs/operations.md", operations())]
 }
 
 /// The operations of the command and of the library.
@@ -77,6 +77,9 @@ JSON with `--json`. `horus montage OUTPUT PICTURE...` writes a picture of pictur
 `horus --version` prints the features of the program and the devices that it finds; `horus completions bash` (or `zsh`, `fish`) prints a script
 by which a shell completes operations and options, and `horus manual > horus.1` the page that `man ./horus.1` shows.
 
+**A process that stays.** `horus serve SOCKET` opens a session once and runs commands in it, so that the second picture of a kind needs no start of a GPU, no compilation
+and no plan. `horus --server SOCKET ...` sends it a command, whose words, output, errors and exit status are those of `horus ...`; [a server](#a-server) tells more.
+
 **A part.** `--roi X,Y,WIDTH,HEIGHT` computes only these columns and rows of the result, with the pixels that the whole has there: a filter reads its
 surroundings. Of TIFF, npy and Zarr files only what the part needs is read. Numbers are those of the part.
 
@@ -101,6 +104,58 @@ all are pictures or folders of pictures, else the last is the file to write. A f
 be left out, and each can be given by name: `gauss sigma=2 border=wrap`. A word that is the name of an operation, too, is an argument where the
 operation before it takes it: `tiles 8 8 max` has the largest pixel of each tile. Without any operation a picture is written in another format.
 
+";
+
+const SERVER: &str = "\
+## A server
+
+    horus serve ~/.horus.sock --device cuda &
+    horus --server ~/.horus.sock picture.png edges.png luminance gauss 2 sobel
+    horus --server ~/.horus.sock - - --format png rotate 30 < picture.png > turned.png
+
+**Requests** run one after the other, in the order in which they arrive. Names of files are relative to the directory of the client, `-` is its standard input or
+output. Images of a request are dropped after it; the limits of memory (`HORUS_HOST_MEMORY`) are those of the server, as its whole environment is. `--threads`, `--mode`
+and `--device` are given to `horus serve`; a request that asks for others fails. `-v`, `--explain`, `--trace` and `--report` make plans anew, on the open device. `--compare` and
+`profile` open devices of their own, and are errors. `/dev/stdout` is the output of the client, other names of open files (`/dev/stdin`, `/dev/fd/3`) are those of the server.
+
+**The socket** is a file that only its owner may use (mode 0600, from its first moment on); there is no other protection: who may connect may do what the user may. A socket
+without a server is replaced; if a server listens there, the second one fails. SIGINT and SIGTERM cancel the request that runs, remove the socket and end the server with status 0; a second
+signal ends it at once. `horus serve -v` prints a line about each request. A server is one process: under `mpirun` it is an error.
+
+**Clients that fail** harm no others. A client that closes its connection cancels its request between two steps. A request must arrive within 10 seconds. Of a client that does not read,
+64 MiB of output are kept; then it has 10 seconds, after which it is taken as gone. Standard input is read before the turn of a request. An error or a panic in a request ends this
+request only. At most 256 clients are connected.
+
+**The protocol.** Lengths are 32-bit integers, the most significant byte first.
+
+1. The client sends the length of its request in bytes (at most 16 MiB), then the request: its working directory, and the words after `horus`, each ended by a zero byte.
+2. The server sends frames: a byte for the kind, the length, and as many bytes. Kind 1 is standard output, 2 standard error. Kind 3 is the last frame, with the exit status in its
+   one byte. A connection that ends without it has failed.
+3. Kind 0 is empty, comes at most once, before all others, and asks for standard input. The client sends it in parts, each with its length before it; a part of length 0 is the end.
+4. The client keeps its side of the connection open until the last frame.
+
+A client in Python:
+
+    import os, socket, struct, sys
+
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(sys.argv[1])
+    words = [os.getcwd(), *sys.argv[2:]]
+    request = b\"\".join(os.fsencode(word) + b\"\\0\" for word in words)
+    server.sendall(struct.pack(\">I\", len(request)) + request)
+    answer = server.makefile(\"rb\")
+    while True:
+        kind, length = struct.unpack(\">BI\", answer.read(5))
+        content = answer.read(length)
+        if kind == 0:
+            part = None
+            while part != b\"\":
+                part = sys.stdin.buffer.read(65536)
+                server.sendall(struct.pack(\">I\", len(part)) + part)
+        elif kind == 3:
+            sys.exit(content[0])
+        else:
+            [sys.stdout, sys.stderr][kind - 1].buffer.write(content)
 ";
 
 const OPERATIONS: &str = "\

@@ -40,6 +40,21 @@ pub struct SessionBuilder {
     settings: Settings,
 }
 
+impl Session {
+    /// Opens another session on the devices and ranks of this one, with these settings and the partition of this session.
+    /// Images and plans are its own; compiled kernels and memory are those of the devices.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if no device is chosen yet; as [`SessionBuilder::build`].
+    #[doc(hidden)]
+    pub fn open_beside(&self, settings: Settings) -> Result<Session> {
+        let engine = self.engine().ok_or_else(|| Error::Config("the session has not chosen a device yet".into()))?;
+        let settings = Settings { weights: self.0.settings.weights.clone(), ..settings };
+        let builder = Session::over(engine.devices().cloned().collect());
+        builder.communicator(Arc::clone(&self.0.comm)).settings(settings).build()
+    }
+}
+
 impl SessionBuilder {
     pub(crate) fn new(from: DeviceOrigin) -> SessionBuilder {
         SessionBuilder { from, comm: Arc::new(SingleRankComm), settings: Settings::default() }

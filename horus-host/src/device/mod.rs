@@ -185,6 +185,18 @@ pub struct Compilation {
     pub shipped: usize,
 }
 
+impl Compilation {
+    /// The difference from earlier statistics of the same device.
+    pub fn since(&self, earlier: &Compilation) -> Compilation {
+        Compilation {
+            time: self.time.saturating_sub(earlier.time),
+            compiled: self.compiled - earlier.compiled,
+            from_disk: self.from_disk - earlier.from_disk,
+            shipped: self.shipped - earlier.shipped,
+        }
+    }
+}
+
 /// The names of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceNames {

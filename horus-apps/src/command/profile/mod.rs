@@ -29,8 +29,9 @@ use serde_json::json;
 use self::counters::ThreadCounters;
 use self::observed::{ObservedDevice, ObservedLaunch};
 use self::verdict::KernelRow;
-use super::line;
+use super::{CommandError, line};
 use crate::batch::{self, BatchJob, RunFiles, distinct, open};
+use crate::caller::Caller;
 use crate::report::count;
 
 /// Measured runs of the program, after one that compiles its kernels.
@@ -52,26 +53,25 @@ pub(super) fn command() -> clap::Command {
     )
 }
 
-/// The answer to `profile ...`, if `words` are this command.
-pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
-    let (first, rest) = words.split_first()?;
-    if first != "profile" {
-        return None;
-    }
-    #[cfg(feature = "cuda")]
-    let (list, rest) = ncu::listed(rest);
-    let has = |flag: &str| rest.iter().any(|word| word == flag);
-    let words = std::iter::once(first).chain(rest).cloned().collect();
-    let job = match super::job(command(), words) {
-        Ok((job, _)) => job,
-        Err(e) => e.exit(),
-    };
-    #[cfg(feature = "cuda")]
-    if let Some(list) = list {
-        return Some(ncu::launch(&job, &list).map(|()| String::new()).map_err(|e| e.to_string()));
-    }
-    let counted = has("--counters").then_some(rest);
-    Some(profiled(&job, has("--json"), has("--tune"), counted).map_err(|e| e.to_string()))
+/// The answer to `profile ...`, if the words are this command.
+pub(super) fn asked(caller: &Caller) -> Option<Result<String, CommandError>> {
+    let (first, rest) = caller.words().split_first()?;
+    (first == "profile").then(|| {
+        if caller.is_client() {
+            return Err(CommandError::Message("profile opens a device of its own: run it without a server".into()));
+        }
+        #[cfg(feature = "cuda")]
+        let (list, rest) = ncu::listed(rest);
+        let has = |flag: &str| rest.iter().any(|word| word == flag);
+        let (job, _) = super::job(command(), std::iter::once(first).chain(rest).cloned().collect())?;
+        #[cfg(feature = "cuda")]
+        if let Some(list) = list {
+            ncu::launch(caller, &job, &list)?;
+            return Ok(String::new());
+        }
+        let counted = has("--counters").then_some(rest);
+        Ok(profiled(caller, &job, has("--json"), has("--tune"), counted)?)
+    })
 }
 
 /// A device that is profiled.
@@ -86,7 +86,7 @@ struct ProfiledDevice {
 
 impl ProfiledDevice {
     fn open(job: &BatchJob) -> Result<ProfiledDevice> {
-        let execution = &job.options.execution;
+        let execution = &job.options.execution.session;
         let (named, threads) = (execution.device.as_deref(), execution.threads.map(usize::from));
         let choice = match named {
             Some(text) => text.parse().map_err(|why: String| DEVICE.invalid_value_error(text, &why))?,
@@ -125,19 +125,19 @@ impl ProfiledDevice {
 
     fn session(&self, job: &BatchJob) -> SessionBuilder {
         let builder = CoreSession::sharing(self.watched.clone());
-        match job.options.execution.mode {
+        match job.options.execution.session.mode {
             Some(mode) => builder.mode(mode),
             None => builder,
         }
     }
 
     /// Writes a page about one more run, with the `table` of the profile.
-    fn page(&self, job: &BatchJob, path: &Path, table: &str) -> Result<()> {
+    fn page(&self, caller: &Caller, job: &BatchJob, path: &Path, table: &str) -> Result<()> {
         let texts = Arc::new(Mutex::new(vec![format!("profile:\n{table}")]));
         let told = Arc::clone(&texts);
         let keep = move |text: &str| told.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
         let session = self.session(job).trace(true).explain(keep).build()?;
-        again(job, &session)?;
+        again(caller, job, &session)?;
         let title = format!("horus profile {}", path.display());
         let page = session.report(&title, &texts.lock().unwrap_or_else(PoisonError::into_inner))?;
         let page = page.unwrap_or_default();
@@ -166,14 +166,14 @@ fn failed(device: &str, source: horus_core::error::DeviceError) -> Error {
 }
 
 /// One run of the program, from file to file.
-fn run(job: &BatchJob, session: &CoreSession) -> Result<()> {
+fn run(caller: &Caller, job: &BatchJob, session: &CoreSession) -> Result<()> {
     let options = job.options.open_options();
     match &job.work {
         RunFiles::Single { input, output } => {
             let picture = open(session, input, &options)?;
             let response = (job.operation)(&picture)?;
             let format = job.options.format.as_deref().map(Format::named).transpose().map_err(Error::Config)?;
-            response.save(output, format, &job.save_options()).map(drop)
+            response.save(caller, output, format, &job.save_options()).map(drop)
         }
         RunFiles::Numbers { inputs } => inputs.iter().try_for_each(|input| {
             let picture = open(session, input, &options)?;
@@ -184,10 +184,10 @@ fn run(job: &BatchJob, session: &CoreSession) -> Result<()> {
 }
 
 /// A run after the first, which gave all warnings.
-fn again(job: &BatchJob, session: &CoreSession) -> Result<()> {
+fn again(caller: &Caller, job: &BatchJob, session: &CoreSession) -> Result<()> {
     let level = log::max_level();
     log::set_max_level(level.min(log::LevelFilter::Error));
-    let done = run(job, session);
+    let done = run(caller, job, session);
     log::set_max_level(level);
     done
 }
@@ -216,15 +216,15 @@ fn check(job: &BatchJob) -> Result<()> {
 }
 
 /// The device, and the kernels of the program.
-fn measured(job: &BatchJob) -> Result<(ProfiledDevice, Vec<KernelRow>)> {
+fn measured(caller: &Caller, job: &BatchJob) -> Result<(ProfiledDevice, Vec<KernelRow>)> {
     check(job)?;
     batch::log_from(job.options.log_level());
     let profiled = ProfiledDevice::open(job)?;
     let session = profiled.session(job).build()?;
-    profiled.launches(|| run(job, &session))?;
+    profiled.launches(|| run(caller, job, &session))?;
     let mut rows: Vec<KernelRow> = Vec::new();
     for _ in 0..RUNS {
-        for seen in profiled.launches(|| again(job, &session))? {
+        for seen in profiled.launches(|| again(caller, job, &session))? {
             match rows.iter_mut().find(|row| row.is_of(&seen)) {
                 Some(row) => row.add(seen),
                 None => rows.push(KernelRow::of(seen)),
@@ -235,8 +235,8 @@ fn measured(job: &BatchJob) -> Result<(ProfiledDevice, Vec<KernelRow>)> {
 }
 
 /// The report; `counted` are the words of the program whose events on a GPU are counted.
-fn profiled(job: &BatchJob, json: bool, tune: bool, counted: Option<&[OsString]>) -> Result<String> {
-    let (profiled, mut rows) = measured(job)?;
+fn profiled(caller: &Caller, job: &BatchJob, json: bool, tune: bool, counted: Option<&[OsString]>) -> Result<String> {
+    let (profiled, mut rows) = measured(caller, job)?;
     let machine = here::profile(&*profiled.watched)?;
     rows.sort_by(|a, b| b.seconds().total_cmp(&a.seconds()));
     #[cfg(feature = "cuda")]
@@ -263,7 +263,7 @@ fn profiled(job: &BatchJob, json: bool, tune: bool, counted: Option<&[OsString]>
         let _ = writeln!(text, "no hardware counters: {why}");
     }
     if let Some(path) = &job.options.report {
-        profiled.page(job, path, &text)?;
+        profiled.page(caller, job, path, &text)?;
     }
     if json {
         let kernels: Vec<_> = rows.iter().map(verdict::Verdict::json).collect();

@@ -15,6 +15,7 @@ use super::observed::ObservedLaunch;
 use super::verdict::{HardwareCounts, KernelRow};
 use super::{failed, launched, measured};
 use crate::batch::BatchJob;
+use crate::caller::Caller;
 
 /// Begins the first word of the program that `ncu` runs; the file of the list follows.
 const LIST: &str = "--list=";
@@ -58,8 +59,8 @@ fn line(row: &KernelRow) -> String {
 }
 
 /// Launches each kernel of the program for `ncu`, and lists them: a line for each kernel of the GPU.
-pub(super) fn launch(job: &BatchJob, list: &Path) -> Result<()> {
-    let (profiled, rows) = measured(job)?;
+pub(super) fn launch(caller: &Caller, job: &BatchJob, list: &Path) -> Result<()> {
+    let (profiled, rows) = measured(caller, job)?;
     let Some((ordinal, _)) = profiled.gpu else { return Ok(()) };
     let gpu = horus_cuda::CudaDevice::open(ordinal, None)?;
     let mut text = String::new();

@@ -10,6 +10,7 @@ mod outputs;
 mod parts;
 mod profile;
 mod report;
+mod serve;
 mod stores;
 
 use std::path::Path;
