@@ -74,10 +74,11 @@ pub(super) fn run(
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
-    // A single picture may come from stdin or from a store; pictures of a series may not.
+    // A single picture may come from stdin or from a store, and is read on demand; pictures of a series are not.
     let one = inputs.len() == 1 && options.files_from.is_none();
-    let store = || on_first(&**comm, "looking at a picture", || Ok(stores::is_store(&inputs[0])));
-    let alone = one && (inputs[0].as_os_str() == STANDARD || store()? == Ok(true));
+    let is_one =
+        || on_first(&**comm, "looking at a picture", || Ok(inputs[0].is_file() || stores::is_store(&inputs[0])));
+    let alone = one && (inputs[0].as_os_str() == STANDARD || is_one()? == Ok(true));
     let listed = on_first(&**comm, "listing pictures", || {
         let found = if alone { inputs.to_vec() } else { pictures(caller, inputs, options.files_from.as_deref())? };
         Ok(found.into_iter().map(PathBuf::into_os_string).collect::<Vec<OsString>>())

@@ -96,6 +96,27 @@ fn a_full_disk_is_told_and_leaves_what_was_there() {
 }
 
 #[test]
+fn a_full_disk_during_a_sweep_leaves_what_was_there() {
+    let LargePicture { input, output, .. } = &case("out.tif");
+    let mut command = bounded(Command::new("sh"));
+    command.args(["-c", "ulimit -f 44000; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_horus")]);
+    let run = command.args([input, output]).args(["distance", "taxicab"]).output().unwrap();
+    let said = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{said}");
+    let temporary = format!("cannot write {}", std::env::temp_dir().display());
+    assert!(said.contains(&temporary) && said.contains("File too large"), "{said}");
+    nothing_changed(output);
+}
+
+#[test]
+fn numbers_of_a_large_picture_need_not_fit() {
+    let LargePicture { input, .. } = &case("out.tif");
+    let run = horus().arg(input).args(["threshold", "0.5", "label", "4", "max"]).output().unwrap();
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    assert!(text(&run.stdout).starts_with(&format!("{}\t", input.display())), "{}", text(&run.stdout));
+}
+
+#[test]
 fn a_file_that_ends_in_the_middle_of_its_pixels_is_told() {
     let LargePicture { input, output, .. } = &case("out.tif");
     let tiled = input.with_file_name("tiled.tif");
@@ -162,7 +183,8 @@ fn programs_take_no_more_memory_than_they_are_allowed() {
         (HORUS, "24M", &["a.jpg", "o.tif", "rotate", "30"], None, ExpectedEnd::Refused),
         (HORUS, "24M", &["strip.tif", "o.png", "gauss", "3"], None, ExpectedEnd::Refused),
         (HORUS, "24M", &["strip.tif", "o.tif", "cumsum", "columns"], None, ExpectedEnd::Done),
-        (HORUS, "24M", &["a.pgm", "o.tif", "label", "8"], None, ExpectedEnd::Refused),
+        (HORUS, "24M", &["a.pgm", "o.tif", "label", "8"], None, ExpectedEnd::Done),
+        (HORUS, "24M", &["a.pgm", "o.npy", "distance"], None, ExpectedEnd::Done),
         (HORUS, "24M", &["a.pgm", "stats"], None, ExpectedEnd::Done),
         (HORUS, "1M", &["a.pgm", "o.npy", "cumsum", "rows"], None, ExpectedEnd::Refused),
         (
