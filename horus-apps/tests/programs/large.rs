@@ -111,7 +111,7 @@ fn a_full_disk_during_a_sweep_leaves_what_was_there() {
 #[test]
 fn numbers_of_a_large_picture_need_not_fit() {
     let LargePicture { input, .. } = &case("out.tif");
-    let run = horus().arg(input).args(["threshold", "0.5", "label", "4", "max"]).output().unwrap();
+    let run = horus().arg(input).args(["threshold", "9", "label", "4", "max"]).output().unwrap();
     assert!(run.status.success(), "{}", text(&run.stderr));
     assert!(text(&run.stdout).starts_with(&format!("{}\t", input.display())), "{}", text(&run.stdout));
 }
