@@ -1,4 +1,4 @@
-"""`horus_image.segmentation` against scikit-image: equal labels."""
+"""`horus_image.segmentation` against scikit-image: equal labels. `test_components.py` tests `clear_border`."""
 
 from __future__ import annotations
 

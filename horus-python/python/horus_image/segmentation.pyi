@@ -10,9 +10,19 @@ from ._image import Image
 from .typing import Array, ArrayLike, HostArray, Ints
 
 __all__ = [
-    "watershed"
+    "clear_border", "watershed"
 ]
 
+@overload
+def clear_border(labels: Image, buffer_size: int = 0, bgval: float = 0, mask: ArrayLike | None = None, *, out: None = None) -> Image: ...
+@overload
+def clear_border(
+    labels: HostArray, buffer_size: int = 0, bgval: float = 0, mask: ArrayLike | None = None, *, out: Array | None = None
+) -> Array: ...
+@overload
+def clear_border(
+    labels: ArrayLike, buffer_size: int = 0, bgval: float = 0, mask: ArrayLike | None = None, *, out: Array | None = None
+) -> Image | Any: ...
 @overload
 def watershed(
     image: Image, markers: ArrayLike | None = None, connectivity: npt.ArrayLike = 1, offset: Ints | None = None,
