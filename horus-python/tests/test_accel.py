@@ -130,6 +130,7 @@ CALLS: Final[dict[str, list[dict[str, Any]]]] = {
     "remove_small_objects": [{}, {"max_size": 5, "connectivity": 2}, {"max_size": 0}, {"min_size": 5}],
     "remove_small_holes": [{}, {"max_size": 5, "connectivity": 2}, {"max_size": 0}, {"area_threshold": 5}],
     "clear_border": [{}, {"buffer_size": 3}, {"bgval": 1}, {"buffer_size": 100}],
+    "find_boundaries": [{}, {"connectivity": 2, "mode": "inner"}, {"mode": "outer", "background": 1}, {"mode": "subpixel"}],
     "regionprops_table": [
         {"properties": ("label", "bbox", "num_pixels", "area", "centroid", "extent", "equivalent_diameter_area")},
         {"properties": ("axis_major_length", "axis_minor_length", "eccentricity")},

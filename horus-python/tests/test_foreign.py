@@ -204,6 +204,7 @@ CALLS: Final[dict[str, Call]] = {
     "watershed": lambda f: segmentation.watershed(PHOTO, f(MARKERS.astype("i8")), mask=f(MASK), connectivity=f(np.ones((3, 3)))),
     "clear_border": lambda f: segmentation.clear_border(MASK, mask=f(PHOTO > 0.2)),
     "remove_small_objects": lambda f: morphology.remove_small_objects(MASK, max_size=f(np.array(4))),
+    "expand_labels": lambda f: segmentation.expand_labels(MARKERS, 5, f([2.0, 1.0])),
     "peak_local_max": lambda f: measure.peak_local_max(f(PHOTO), footprint=f(np.ones((3, 3)))),
     "regionprops_table": lambda f: measure.regionprops_table(f(LABELS), PHOTO, ("intensity_mean",))["intensity_mean"],
     "hough_line": lambda f: transform.hough_line(MASK, f(np.linspace(-1, 1, 5)))[0],
@@ -239,6 +240,7 @@ def test_images_are_arrays_of_any_library(kind: Callable[[Any], Any]) -> None:
     np.testing.assert_array_equal(filters.sobel(kind(PHOTO)), filters.sobel(PHOTO))
     np.testing.assert_array_equal(hi.asarray(kind(PHOTO)), PHOTO)
     np.testing.assert_array_equal(morphology.remove_small_objects(kind(LABELS), max_size=40), morphology.remove_small_objects(LABELS, max_size=40))
+    np.testing.assert_array_equal(segmentation.relabel_sequential(kind(LABELS))[0], LABELS)
     np.testing.assert_array_equal(segmentation.clear_border(kind(LABELS)), segmentation.clear_border(LABELS))
     np.testing.assert_array_equal(exposure.match_histograms(kind(BYTES), kind(BYTES[::-1] // 2)), exposure.match_histograms(BYTES, BYTES[::-1] // 2))
 

@@ -132,6 +132,7 @@ reveal_type(filters.gaussian(array, 1.0, out=array))  # ndarray
 reveal_type(filters.threshold_otsu(image))  # float
 reveal_type(exposure.equalize_hist(image))  # Image
 reveal_type(segmentation.watershed(image, array))  # Image
+reveal_type(segmentation.relabel_sequential(array)[0])  # ndarray
 reveal_type(morphology.remove_small_objects(image > 1))  # Image
 reveal_type(measure.label(image > 1))  # Image
 reveal_type(measure.label(array, return_num=True))  # tuple[Image | Any, int] | Any

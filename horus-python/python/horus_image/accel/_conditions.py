@@ -389,3 +389,11 @@ def masks(call: Call) -> str | None:
         return f"labels of {call.image.dtype}"
     told = [name for name in ("min_size", "area_threshold", "out") if name in call.given]
     return ", ".join(told) or None
+
+
+@unless("floats; `outer` of 64-bit integers, whose largest SciPy's erosion does not hold")
+def outlined(call: Call) -> str | None:
+    """Labels and masks."""
+    if call.image.dtype.kind not in "iub":
+        return f"labels of {call.image.dtype}"
+    return _WIDE if call["mode"] == "outer" and call.image.dtype.itemsize == 8 else None
