@@ -70,7 +70,7 @@ mod _horus {
     };
     #[pymodule_export]
     use crate::sampling::{
-        distances, label, lookup, matmul, nearest, reconstruct, remap, spline_coefficients, watershed,
+        component_sizes, distances, label, lookup, matmul, nearest, reconstruct, remap, spline_coefficients, watershed,
     };
     #[pymodule_export]
     use crate::session::PySession;

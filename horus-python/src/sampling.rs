@@ -110,6 +110,13 @@ pub(crate) fn label(a: &PyImage, structure: [bool; 27]) -> PyResult<PyImage> {
     each!(&a.any, image => a.recorded(|| image.label(neighbours)))
 }
 
+/// The number of pixels of each pixel's component, in `i32`; `structure` as in `label`.
+#[pyfunction]
+pub(crate) fn component_sizes(a: &PyImage, structure: [bool; 27]) -> PyResult<PyImage> {
+    let neighbours = connectivity(&structure);
+    each!(&a.any, image => a.recorded(|| image.component_sizes(neighbours)))
+}
+
 /// Distances of non-zero or true pixels to the nearest zero or false one: `euclidean` in `f64`, for pixels of a size by
 /// level, row and column, or `taxicab` or `chessboard` steps in `i32`.
 #[pyfunction]

@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / "horus-python" / "python" / "horus_image"
-AREAS = ("ndimage", "filters", "exposure", "measure", "segmentation", "transform")
+AREAS = ("ndimage", "filters", "exposure", "measure", "morphology", "segmentation", "transform")
 
 if __name__ == "__main__":
     # The sources have no compiled module beside them: they take the installed one.
@@ -45,6 +45,12 @@ SIGNATURES: dict[str, list[tuple[dict[str, str], str]]] = {
     "Labelled": [
         ({FIRST: "Image", "output": TYPE}, "tuple[Image, int]"),
         ({FIRST: "HostArray", "output": TYPE}, "tuple[Array, int]"),
+        ({}, "tuple[Image | Any, int] | Any"),
+    ],
+    "Components": [
+        ({FIRST: "Image", "return_num": "Literal[False]"}, "Image"),
+        ({FIRST: "HostArray", "return_num": "Literal[False]"}, "Array"),
+        ({"return_num": "Literal[False]"}, "Image | Any"),
         ({}, "tuple[Image | Any, int] | Any"),
     ],
     "Distances": [

@@ -22,6 +22,7 @@ import skimage.feature
 import skimage.filters
 import skimage.measure
 import skimage.morphology
+import skimage.segmentation
 from skimage.util import _backends
 
 from horus_image import accel
@@ -126,6 +127,10 @@ CALLS: Final[dict[str, list[dict[str, Any]]]] = {
         {"min_distance": 0},
     ],
     "reconstruction": [{}, {"method": "erosion"}],
+    "remove_small_objects": [{}, {"max_size": 5, "connectivity": 2}, {"max_size": 0}, {"min_size": 5}],
+    "remove_small_holes": [{}, {"max_size": 5, "connectivity": 2}, {"max_size": 0}, {"area_threshold": 5}],
+    "clear_border": [{}, {"buffer_size": 3}, {"bgval": 1}, {"buffer_size": 100}],
+    "find_boundaries": [{}, {"connectivity": 2, "mode": "inner"}, {"mode": "outer", "background": 1}, {"mode": "subpixel"}],
     "regionprops_table": [
         {"properties": ("label", "bbox", "num_pixels", "area", "centroid", "extent", "equivalent_diameter_area")},
         {"properties": ("axis_major_length", "axis_minor_length", "eccentricity")},
@@ -176,7 +181,7 @@ def test_what_is_served_of_scikit_image_is_its_own_result(row: Any) -> None:
                 if difference is not None:
                     differences.append(f"{image.dtype} {image.shape} {options}: {difference}")
     assert not differences, "\n".join(differences)
-    expected_types = {"canny": 0, "threshold_otsu": 2, "threshold_yen": 2, "threshold_li": 2}.get(row.name, 5)
+    expected_types = {"remove_small_objects": 1, "remove_small_holes": 1, "clear_border": 1, "canny": 0, "threshold_otsu": 2, "threshold_yen": 2, "threshold_li": 2}.get(row.name, 5)
     assert len(types_served) >= expected_types, types_served
 
 

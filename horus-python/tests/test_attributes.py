@@ -88,7 +88,7 @@ def markers(given: hi.Image) -> np.ndarray[Any, Any]:
 
 
 def is_of_images(row: Row) -> bool:
-    return inspect.signature(row.function).return_annotation in ("Pixels", "Labelled", "Distances")
+    return inspect.signature(row.function).return_annotation in ("Pixels", "Labelled", "Components", "Distances")
 
 
 CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides | None]]] = {
@@ -138,6 +138,8 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     **{f"filters.{name}_{way}": (plainly, PLANES, kept) for name in ("sobel", "scharr", "prewitt") for way in "hv"},
     "exposure.equalize_adapthist": (plainly, PLANES, kept),
     "exposure.match_histograms": (lambda f, i: f(i, i), BOTH, kept),
+    "measure.label": (of_mask(plainly), BOTH, kept),
+    **{f"morphology.remove_small_{what}": (of_mask(plainly), BOTH, kept) for what in ("holes", "objects")},
     "segmentation.watershed": (lambda f, i: f(i, markers(i)), BOTH, kept),
     "hi.asarray": (plainly, BOTH, kept),
     "hi.iterate": (lambda f, i: f(lambda u: ndimage.uniform_filter(u, 3), i, 5).state, BOTH, kept),

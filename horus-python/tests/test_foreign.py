@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from horus_image import exposure, filters, measure, ndimage, segmentation, transform
+from horus_image import exposure, filters, measure, morphology, ndimage, segmentation, transform
 
 import horus_image as hi
 
@@ -202,6 +202,9 @@ CALLS: Final[dict[str, Call]] = {
     "gaussian": lambda f: filters.gaussian(PHOTO, f([1.0, 2.0])),
     "frangi": lambda f: filters.frangi(PHOTO, sigmas=f([1.0, 2.0])),
     "watershed": lambda f: segmentation.watershed(PHOTO, f(MARKERS.astype("i8")), mask=f(MASK), connectivity=f(np.ones((3, 3)))),
+    "clear_border": lambda f: segmentation.clear_border(MASK, mask=f(PHOTO > 0.2)),
+    "remove_small_objects": lambda f: morphology.remove_small_objects(MASK, max_size=f(np.array(4))),
+    "expand_labels": lambda f: segmentation.expand_labels(MARKERS, 5, f([2.0, 1.0])),
     "peak_local_max": lambda f: measure.peak_local_max(f(PHOTO), footprint=f(np.ones((3, 3)))),
     "regionprops_table": lambda f: measure.regionprops_table(f(LABELS), PHOTO, ("intensity_mean",))["intensity_mean"],
     "hough_line": lambda f: transform.hough_line(MASK, f(np.linspace(-1, 1, 5)))[0],
@@ -236,6 +239,9 @@ def test_images_are_arrays_of_any_library(kind: Callable[[Any], Any]) -> None:
     np.testing.assert_array_equal(ndimage.sobel(kind(PHOTO)), ndimage.sobel(PHOTO))
     np.testing.assert_array_equal(filters.sobel(kind(PHOTO)), filters.sobel(PHOTO))
     np.testing.assert_array_equal(hi.asarray(kind(PHOTO)), PHOTO)
+    np.testing.assert_array_equal(morphology.remove_small_objects(kind(LABELS), max_size=40), morphology.remove_small_objects(LABELS, max_size=40))
+    np.testing.assert_array_equal(segmentation.relabel_sequential(kind(LABELS))[0], LABELS)
+    np.testing.assert_array_equal(segmentation.clear_border(kind(LABELS)), segmentation.clear_border(LABELS))
     np.testing.assert_array_equal(exposure.match_histograms(kind(BYTES), kind(BYTES[::-1] // 2)), exposure.match_histograms(BYTES, BYTES[::-1] // 2))
 
 
@@ -261,6 +267,10 @@ def test_results_are_written_into_arrays_of_any_library(kind: Callable[[Any], An
     wanted = ndimage.distance_transform_edt(MASK, return_indices=True)
     np.testing.assert_array_equal(distances.inner, wanted[0])
     np.testing.assert_array_equal(indices.inner, wanted[1])
+    for function in (morphology.remove_small_objects, morphology.remove_small_holes, segmentation.clear_border):
+        output = kind(np.zeros(PHOTO.shape, bool))
+        assert function(MASK, out=output) is output
+        np.testing.assert_array_equal(output.inner, function(MASK))
     output = kind(np.zeros(PHOTO.shape, np.float32))
     assert np.add(hi.asarray(PHOTO), 1, out=output) is output
     np.testing.assert_array_equal(output.inner, PHOTO + 1)

@@ -87,7 +87,7 @@ PROGRAM = '''
 import numpy as np
 import numpy.typing as npt
 import horus_image as hi
-from horus_image import exposure, filters, ndimage, segmentation
+from horus_image import exposure, filters, measure, morphology, ndimage, segmentation
 from horus_image.typing import ArrayLike, Border
 
 image = hi.asarray(np.zeros((8, 8), np.float32))
@@ -132,6 +132,10 @@ reveal_type(filters.gaussian(array, 1.0, out=array))  # ndarray
 reveal_type(filters.threshold_otsu(image))  # float
 reveal_type(exposure.equalize_hist(image))  # Image
 reveal_type(segmentation.watershed(image, array))  # Image
+reveal_type(segmentation.relabel_sequential(array)[0])  # ndarray
+reveal_type(morphology.remove_small_objects(image > 1))  # Image
+reveal_type(measure.label(image > 1))  # Image
+reveal_type(measure.label(array, return_num=True))  # tuple[Image | Any, int] | Any
 reveal_type(image + 1)  # Image
 reveal_type(2.5 * image)  # Image
 reveal_type(image[1:, ..., ::-1])  # Image

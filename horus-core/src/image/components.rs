@@ -86,6 +86,7 @@ impl<T: Element> Image<T> {
 impl Image<bool> {
     /// The mask without components of fewer than `pixels` pixels
     /// (`skimage.morphology.remove_small_objects`).
+    #[doc(alias = "filterSpeckles")]
     #[track_caller]
     pub fn remove_small(&self, pixels: usize, neighbours: Connectivity) -> Image<bool> {
         let sizes = self.components(Call::of("remove_small"), Components::sizes(neighbours));

@@ -343,10 +343,13 @@ def in_place(output: Any) -> np.ndarray[Any, Any]:
     return memory  # type: ignore[return-value]
 
 
-_PIXELS: Final = {"input", "image", "mask", "labels", "label_image", "intensity_image", "coordinates", "markers", "seed", "reference", "low", "high"}
+_PIXELS: Final = {
+    *("input", "image", "ar", "mask", "labels", "label_image", "label_img", "label_field", "intensity_image", "coordinates", "markers", "seed"),
+    *("reference", "low", "high"),
+}
 """Parameters whose arrays are as large as images, and may stay where they are."""
 
-_WRITTEN: Final = {"output", "distances", "indices"}
+_WRITTEN: Final = {"output", "out", "distances", "indices"}
 """Parameters whose arrays take results."""
 
 _SIMPLE: Final = frozenset({int, float, bool, str, type(None), np.ndarray})

@@ -9,7 +9,25 @@ import numpy.typing as npt
 from ._image import Image
 from ._peaks import peak_local_max as peak_local_max
 from ._regions import regionprops_table as regionprops_table
+from .typing import Array, ArrayLike, HostArray
 
 __all__ = [
-    "peak_local_max", "regionprops_table"
+    "label", "peak_local_max", "regionprops_table"
 ]
+
+@overload
+def label(
+    label_image: Image, background: int | None = None, return_num: Literal[False] = False, connectivity: int | None = None
+) -> Image: ...
+@overload
+def label(
+    label_image: HostArray, background: int | None = None, return_num: Literal[False] = False, connectivity: int | None = None
+) -> Array: ...
+@overload
+def label(
+    label_image: ArrayLike, background: int | None = None, return_num: Literal[False] = False, connectivity: int | None = None
+) -> Image | Any: ...
+@overload
+def label(
+    label_image: ArrayLike, background: int | None = None, return_num: bool = False, connectivity: int | None = None
+) -> tuple[Image | Any, int] | Any: ...

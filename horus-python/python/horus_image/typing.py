@@ -103,6 +103,7 @@ Index: TypeAlias = slice | SupportsIndex | EllipsisType | tuple[slice | Supports
 
 # Results that depend on other arguments than the first. The stubs have a signature for each.
 Labelled: TypeAlias = tuple[Pixels, int] | int
+Components: TypeAlias = Pixels | tuple[Pixels, int]
 Distances: TypeAlias = Pixels | tuple[Array, ...] | None
 Measured: TypeAlias = np.generic | Array
 Centres: TypeAlias = tuple[np.float64, ...] | list[tuple[np.float64, ...]]

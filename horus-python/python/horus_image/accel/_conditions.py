@@ -380,3 +380,20 @@ def measured(call: Call) -> str | None:
     if intensities is None and any("intensity" in name or "weighted" in name for name in properties):
         return "no intensity image"
     return numbers(call)
+
+
+@unless("labels, not masks; deprecated arguments; `out`")
+def masks(call: Call) -> str | None:
+    """Masks, into new ones."""
+    if call.image.dtype.kind != "b":
+        return f"labels of {call.image.dtype}"
+    told = [name for name in ("min_size", "area_threshold", "out") if name in call.given]
+    return ", ".join(told) or None
+
+
+@unless("floats; `outer` of 64-bit integers, whose largest SciPy's erosion does not hold")
+def outlined(call: Call) -> str | None:
+    """Labels and masks."""
+    if call.image.dtype.kind not in "iub":
+        return f"labels of {call.image.dtype}"
+    return _WIDE if call["mode"] == "outer" and call.image.dtype.itemsize == 8 else None
