@@ -2,11 +2,11 @@
 //! memory.
 
 use crate::simd::Isa;
-use crate::whole::{distance, reconstruction};
+use crate::whole::distance;
 use horus_base::dtype::Pixel;
-use horus_plan::ops::reconstruction::Reconstruction;
 
 pub use crate::whole::components::ComponentRuns;
+pub use crate::whole::reconstruction::reconstruct_rows;
 
 /// The steps from a pixel to a missing background pixel, for [`nearest_forth`] and [`nearest_back`].
 pub const NO_BACKGROUND: i32 = distance::FAR;
@@ -21,15 +21,4 @@ pub fn nearest_forth<T: Pixel>(_: Isa, pixels: &[T], steps: &mut [i32], out: &mu
 /// are those from the pixels after to the nearest background after them.
 pub fn nearest_back(_: Isa, steps: &mut [i32], out: &mut [i32]) {
     distance::step_up(steps, out);
-}
-
-/// Reconstructs rows, or whole levels of `height` rows, as if they were an image.
-pub fn reconstruct<T: Pixel>(
-    how: Reconstruction,
-    (marker, mask): (&[T], &[T]),
-    out: &mut [T],
-    extent: [usize; 2],
-    threads: usize,
-) {
-    reconstruction::grow(how, (marker, mask), out, extent, threads);
 }

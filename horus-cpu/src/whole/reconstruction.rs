@@ -187,11 +187,11 @@ fn reconstruct<T: Pixel>(
     threads: usize,
 ) {
     let shape = mask.geometry.shape;
-    grow(how, (marker.data, mask.data), &mut out[..shape.len()], [shape.height, shape.width], threads);
+    reconstruct_rows(how, (marker.data, mask.data), &mut out[..shape.len()], [shape.height, shape.width], threads);
 }
 
-/// [`reconstruct`] of levels of this height and width.
-pub(crate) fn grow<T: Pixel>(
+/// Reconstructs rows, or whole levels of this height and width, as if they were an image.
+pub fn reconstruct_rows<T: Pixel>(
     how: Reconstruction,
     images: (&[T], &[T]),
     out: &mut [T],

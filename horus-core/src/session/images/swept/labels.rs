@@ -9,7 +9,6 @@ use crate::cpu::sweeps::ComponentRuns;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::host::workers::Workers;
-use crate::ops::Components;
 use crate::ops::components::{ComponentValue, Connectivity};
 use crate::shape::{Region, Shape};
 use horus_files::{FileTraffic, RegionSource, TemporaryFile};
@@ -141,9 +140,9 @@ pub(super) struct LabelSweep {
 }
 
 impl LabelSweep {
-    pub(super) fn new(shape: Shape, of: DType, how: Components) -> Result<LabelSweep, String> {
-        let found = RunFile { shape, value: how.value, groups: Vec::new(), file: TemporaryFile::new()? };
-        Ok(LabelSweep { of, how: how.neighbours, found, end: 0, parents: HashMap::new() })
+    pub(super) fn new(shape: Shape, of: DType, how: Connectivity, value: ComponentValue) -> Result<LabelSweep, String> {
+        let found = RunFile { shape, value, groups: Vec::new(), file: TemporaryFile::new()? };
+        Ok(LabelSweep { of, how, found, end: 0, parents: HashMap::new() })
     }
 
     /// The first component of those that a component is part of; shortens the way there.

@@ -172,7 +172,7 @@ impl SweptImage {
     pub(crate) fn begin(&self, in_order: bool) -> Result<RunningSweep, String> {
         let (shape, of, rows) = (self.shape, self.of, self.rows);
         let sweep: Box<dyn Sweep> = match &self.operation {
-            Some(Whole::Components(how)) => Box::new(labels::LabelSweep::new(shape, of, *how)?),
+            Some(Whole::Components(how)) => Box::new(labels::LabelSweep::new(shape, of, how.neighbours, how.value)?),
             Some(Whole::Reconstruct(how)) => Box::new(reconstruction::GrowthSweep::new(shape, of, *how, rows)?),
             None => Box::new(KeepSweep(TemporaryImage::new(shape, of)?)),
             _ => Box::new(nearest::NearestSweep::new(shape, of, rows, Isa::detect().map_err(|e| e.to_string())?)?),

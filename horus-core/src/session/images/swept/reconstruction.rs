@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Sweep, SweepFailure, read_rows, write_rows};
-use crate::cpu::sweeps::reconstruct;
+use crate::cpu::sweeps::reconstruct_rows;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::host::buffer::HostBuffer;
@@ -56,7 +56,7 @@ impl GrowthSweep {
         dispatch!(self.of, T => {
             let images = (marker.as_slice::<T>(), mask.as_slice::<T>());
             let (out, extent) = (out.as_mut_slice::<T>(), [shape.height, shape.width]);
-            workers.help(|| reconstruct(self.how, images, out, extent, workers.threads()));
+            workers.help(|| reconstruct_rows(self.how, images, out, extent, workers.threads()));
         });
         let (before, after) = (&marker.bytes()[own.clone()], &out.bytes()[own]);
         if before != after {
