@@ -16,9 +16,9 @@ use lru::LruCache;
 use super::Item;
 use super::input::{Content, Input};
 use super::queue::{Bounds, EvaluatingPicture, PictureEvent, PictureQueue, ReadingPicture, size};
-use super::threads::FileThreads;
+use super::threads::{FileJob, FileThreads};
 use crate::dtype::DType;
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::io::{Alpha, AnyImage, Georeference, Metadata, OpenOptions, Picture};
 use crate::plan::ResultDelivery;
@@ -105,23 +105,53 @@ impl PictureKind {
     }
 }
 
-/// The recording for pictures of one kind.
-enum PictureRecording<T> {
-    /// A program to replay.
-    Program {
-        replay: Box<Replay>,
-        ready: T,
-        /// Size of a result in bytes.
-        bytes: usize,
-    },
+/// What is known of pictures of one kind.
+struct PictureRecording<T> {
+    /// Programs to replay, by the number of pictures that they compute together.
+    replays: Vec<(usize, Replay)>,
+    /// Metadata and bytes of a result, of a program.
+    ready: Option<(T, usize)>,
     /// The operation reads values, so that it depends on the picture; or the result is also part of
     /// others.
-    Looks,
+    looks: bool,
+    /// Pictures are computed one by one.
+    alone: bool,
+}
+
+impl<T> Default for PictureRecording<T> {
+    fn default() -> Self {
+        PictureRecording { replays: Vec::new(), ready: None, looks: false, alone: false }
+    }
+}
+
+impl<T> PictureRecording<T> {
+    /// The number of pictures to compute together of `count` that are there.
+    fn together(&self, count: usize) -> usize {
+        let known = self.replays.iter().map(|(of, _)| *of);
+        match count {
+            _ if self.replays.len() < COUNTS => count,
+            count => known.filter(|of| *of <= count).max().unwrap_or(1),
+        }
+    }
+}
+
+/// An evaluation of a picture, or of several together, in progress.
+struct Evaluation<T> {
+    pending: Pending,
+    /// Metadata of the first result.
+    ready: T,
+    /// Bytes of each result.
+    bytes: usize,
+    /// Number of pictures.
+    count: usize,
 }
 
 /// Number of kinds whose recordings are cached, because recordings may hold kernels and tables.
 /// Pictures of an evicted kind are recorded again.
 const KINDS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+
+/// Programs of a kind for different numbers of pictures. Planning one takes as long as computing many small pictures.
+const COUNTS: usize = 8;
 
 /// A series in progress.
 pub(super) struct Pipeline<I, M, R, T> {
@@ -220,7 +250,7 @@ where
                     None
                 }
             };
-            self.queue.reading.push_back(ReadingPicture { number, path, picture, everywhere });
+            self.queue.push(ReadingPicture { number, path, picture, everywhere });
         }
     }
 
@@ -232,10 +262,17 @@ where
         }
     }
 
-    /// Returns `true` if the next picture is available.
-    fn is_read(&self) -> bool {
-        // Ranks that do not read receive the picture.
-        self.queue.reading.front().is_some_and(|r| r.picture.is_some() || !self.reads())
+    /// Places of the next picture and of others to evaluate together; `None` while they are being read.
+    fn alike(&self) -> Option<Vec<usize>> {
+        let known = self.queue.next().and_then(|next| self.recorded.peek(&self.kind_of(next)?));
+        let is_alone = known.is_some_and(|known| known.looks || known.alone);
+        self.queue.alike(&self.session, is_alone, self.all_taken)
+    }
+
+    /// The kind of a picture that is read, if pictures of a kind share a recording.
+    fn kind_of(&self, ReadingPicture { number, path, picture, .. }: &ReadingPicture) -> Option<PictureKind> {
+        let picture = picture.as_ref().filter(|_| self.once)?.as_ref().ok()?;
+        Some(PictureKind::of(picture, self.make.kind(&name(path.as_deref(), *number))))
     }
 
     fn note_all(&mut self) {
@@ -253,92 +290,138 @@ where
         self.note_all();
     }
 
-    /// Evaluates the next picture, which must be available.
-    fn begin(&mut self, reading: ReadingPicture) {
-        let ReadingPicture { number, path, picture, everywhere } = reading;
-        let name = name(path.as_deref(), number);
+    /// Evaluates the picture at the first of these places, together with those of its kind at the others if possible.
+    fn begin(&mut self, places: &[usize]) {
+        let mut taken = self.queue.take(places).into_iter();
+        let Some(first) = taken.next() else { return };
+        let mut others: Vec<ReadingPicture> = taken.collect();
+        let (number, path) = (first.number, first.path.clone());
         let mut begun =
             EvaluatingPicture { number, path, picture: None, bytes: 0, landed: true, result: None, to_tell: false };
-        match self.begin_or_fail(&name, picture, everywhere, &mut begun) {
-            Ok(()) => begun.to_tell = self.session.ranks() > 1,
+        let evaluation = self.evaluate(first, &mut others, &mut begun);
+        let landing = evaluation.and_then(|evaluation| self.land(evaluation, &mut begun, &others));
+        match landing {
+            Ok(others) => {
+                begun.to_tell = self.session.ranks() > 1;
+                others.into_iter().for_each(|other| self.queue.add(other));
+            }
             Err(e) => {
                 self.ended |= is_fatal(&e);
-                begun.result = Some(Err(e));
+                (begun.landed, begun.bytes, begun.result) = (true, 0, Some(Err(e)));
+                others.into_iter().for_each(|other| self.queue.put_back(other));
             }
         }
-        self.queue.begun.push_back(begun);
+        self.queue.add(begun);
         if self.ended {
-            self.queue.reading.clear();
+            self.queue.clear();
         }
     }
 
-    fn begin_or_fail(
+    /// Starts to evaluate a picture, and `others` that are evaluated together with it, from which the rest is put back.
+    fn evaluate(
         &mut self,
-        name: &Path,
-        picture: Option<Result<Picture>>,
-        everywhere: bool,
+        first: ReadingPicture,
+        others: &mut Vec<ReadingPicture>,
         begun: &mut EvaluatingPicture<R>,
-    ) -> Result<()> {
-        let number = begun.number;
-        let (pending, ready) = match picture {
-            Some(picture) if everywhere || self.session.ranks() == 1 => self.compute(name, picture?, begun)?,
+    ) -> Result<Evaluation<T>> {
+        let kind = self.kind_of(&first);
+        let ReadingPicture { number, path, picture, everywhere } = first;
+        let name = name(path.as_deref(), number);
+        let picture = match picture {
+            Some(picture) if everywhere || self.session.ranks() == 1 => picture?,
             picture => {
-                let image = AnyImage::from_root(&self.session, name, self.site, || {
+                let image = AnyImage::from_root(&self.session, &name, self.site, || {
                     picture.ok_or("rank 0 did not read it")?.map_err(|e| match e {
                         Error::File { cause, .. } => cause,
                         other => other.to_string(),
                     })
                 })?;
-                self.record(name, image, begun, None)?
+                begun.picture = Some((image.shape(), image.dtype()));
+                return self.record(&name, image, None, None);
             }
         };
-        begun.landed = false;
-        let finish = self.make.finish(&self.session, ready, name)?;
-        let events = self.events.0.clone();
-        let at_once = self.unified();
-        self.hands().land(at_once, move || {
-            let fetched = pending.wait();
-            let _ = events.send(PictureEvent::Landed(number));
-            move || {
-                let done = catch_unwind(AssertUnwindSafe(|| {
-                    let here: Option<Vec<_>> = fetched?.into_iter().collect();
-                    here.map(finish).transpose()
-                }));
-                let done = match done {
-                    Ok(Ok(Some(result))) => Ok(Ok(result)),
-                    Ok(Err(e)) => Ok(Err(e)),
-                    Err(panic) => Err(panic),
-                    // Another rank has the pixels and shares the outcome.
-                    Ok(Ok(None)) => return,
-                };
-                let _ = events.send(PictureEvent::Done(number, done));
+        begun.picture = Some((picture.shape(), picture.dtype()));
+        let Some(kind) = kind else {
+            let image = AnyImage::of_picture(&self.session, picture, self.site);
+            return self.record(&name, image, None, None);
+        };
+        if !others.is_empty() {
+            let (alike, rest) = others.drain(..).partition(|other| self.kind_of(other).as_ref() == Some(&kind));
+            *others = alike;
+            let count = self.known(&kind).together(1 + others.len());
+            rest.into_iter()
+                .chain(others.split_off(count - 1))
+                .for_each(|other: ReadingPicture| self.queue.put_back(other));
+        }
+        if !others.is_empty() {
+            let volume = self.volume(&picture, others);
+            let together =
+                volume.and_then(|volume| self.compute(&name, picture.clone(), &kind, Some(volume), 1 + others.len()));
+            if let Ok(Evaluation { count, .. }) = &together {
+                let rest = others.split_off(count - 1);
+                rest.into_iter().for_each(|other| self.queue.put_back(other));
+                return together;
             }
-        });
-        Ok(())
+            if let Err(e) = together
+                && is_fatal(&e)
+            {
+                return Err(e);
+            }
+            // Each picture has its own error.
+            self.known(&kind).alone = true;
+            others.drain(..).for_each(|other| self.queue.put_back(other));
+        }
+        self.compute(&name, picture, &kind, None, 1)
     }
 
-    /// Starts to compute a picture that every rank has, by replay or by recording.
-    fn compute(&mut self, name: &Path, picture: Picture, begun: &mut EvaluatingPicture<R>) -> Result<(Pending, T)> {
-        let (shape, dtype, said) = (picture.shape(), picture.dtype(), picture.metadata().clone());
-        let kind = self.once.then(|| PictureKind::of(&picture, self.make.kind(name)));
-        let (replay, ready) = match kind.as_ref().and_then(|kind| self.recorded.get_mut(kind)) {
-            Some(PictureRecording::Program { replay, ready, bytes }) => {
-                begun.bytes = *bytes;
-                (replay, ready)
-            }
-            known => {
-                let kind = kind.filter(|_| known.is_none());
-                return self.record(name, AnyImage::of_picture(&self.session, picture, self.site), begun, kind);
-            }
+    /// What is known of pictures of a kind.
+    fn known(&mut self, kind: &PictureKind) -> &mut PictureRecording<T> {
+        self.recorded.get_or_insert_mut(kind.clone(), PictureRecording::default)
+    }
+
+    /// The pixels of pictures of one shape, as the levels of a volume.
+    fn volume(&self, first: &Picture, others: &[ReadingPicture]) -> Result<HostBuffer> {
+        let others = others.iter().filter_map(|other| other.picture.as_ref()?.as_ref().ok());
+        let pictures: Vec<HostBuffer> = [first].into_iter().chain(others).map(|p| p.clone().into_pixels()).collect();
+        let room = self.session.room_ahead(pictures.iter().map(HostBuffer::len).sum());
+        let call = Call { op: "computing pictures together", site: self.site };
+        let mut volume = room.map_err(|source| self.session.at_host(call, source))?;
+        let levels = volume.bytes_to_overwrite().chunks_mut(pictures[0].len().max(1));
+        levels.zip(&pictures).for_each(|(level, picture)| level.copy_from_slice(picture.bytes()));
+        Ok(volume)
+    }
+
+    /// Starts to compute a picture that every rank has, by replay or by recording; with `volume`, `count` pictures of
+    /// its kind if possible.
+    fn compute(
+        &mut self,
+        name: &Path,
+        picture: Picture,
+        kind: &PictureKind,
+        volume: Option<HostBuffer>,
+        count: usize,
+    ) -> Result<Evaluation<T>> {
+        let session = self.session.clone();
+        let known = self.known(kind);
+        let place = known.replays.iter().position(|(of, _)| *of == count);
+        let (Some(place), Some((ready, bytes))) = (place, known.ready.clone()) else {
+            let kind = (!known.looks).then_some(kind);
+            let image = AnyImage::of_picture(&self.session, picture, self.site);
+            return self.record(name, image, kind, volume);
         };
-        begun.picture = Some((shape, dtype));
-        match self.session.repeat(replay, vec![picture.into_pixels()]) {
+        let (shape, dtype, said) = (picture.shape(), picture.dtype(), picture.metadata().clone());
+        let one = volume.is_some().then(|| picture.clone());
+        let pixels = volume.unwrap_or_else(|| picture.into_pixels());
+        let (_, mut replay) = known.replays.swap_remove(place);
+        let repeated = session.repeat(&mut replay, vec![pixels]);
+        self.known(kind).replays.push((count, replay));
+        match repeated {
             Ok(pending) => {
-                let mut ready = ready.clone();
+                let mut ready = ready;
                 if let Some(all) = M::attributes(&mut ready) {
                     *all = Arc::new(all.of_another(said));
                 }
-                Ok((pending, ready))
+                Ok(Evaluation { pending, ready, bytes, count })
             }
             Err(refused) => {
                 let FailedReplay { error, pixels } = *refused;
@@ -346,8 +429,12 @@ where
                 let again = error.as_ref().is_none_or(|e| e.is_out_of_memory() && self.wait_for_all());
                 match (error, pixels) {
                     (_, Some(pixels)) if again => {
-                        let picture = Picture::from_pixels(shape, dtype, pixels).with_metadata(said);
-                        self.record(name, AnyImage::of_picture(&self.session, picture, self.site), begun, kind)
+                        let (picture, volume) = match one {
+                            Some(picture) => (picture, Some(pixels)),
+                            None => (Picture::from_pixels(shape, dtype, pixels).with_metadata(said), None),
+                        };
+                        let image = AnyImage::of_picture(&self.session, picture, self.site);
+                        self.record(name, image, Some(kind), volume)
                     }
                     (error, _) => {
                         Err(error.unwrap_or_else(|| Error::Lost("the pixels of a picture were already taken".into())))
@@ -357,30 +444,47 @@ where
         }
     }
 
-    /// Records the operation on a picture and starts to compute it.
+    /// Records the operation on a picture and starts to compute it; with the pixels of a volume, on its levels if
+    /// possible.
     fn record(
         &mut self,
         name: &Path,
         image: AnyImage,
-        begun: &mut EvaluatingPicture<R>,
-        kind: Option<PictureKind>,
-    ) -> Result<(Pending, T)> {
-        begun.picture = Some((image.shape(), image.dtype()));
+        kind: Option<&PictureKind>,
+        volume: Option<HostBuffer>,
+    ) -> Result<Evaluation<T>> {
         let repeatable = kind.map(|kind| (kind, StandIns::new(&self.session, &[image.handle()], self.site)));
         let stand_in = repeatable.as_ref().and_then(|(_, stand_ins)| stand_ins.handles().first());
         let stand_in = stand_in.map(|handle| AnyImage::from_handle(handle.clone()));
-        let (handles, mut ready) = self.make.record(stand_in.as_ref().unwrap_or(&image), name)?;
+        let (mut handles, mut ready) = self.make.record(stand_in.as_ref().unwrap_or(&image), name)?;
         drop(stand_in);
         let of = image.handle().attributes.as_ref();
         let is_replaced = M::attributes(&mut ready).zip(of).is_none_or(|(all, of)| all.follow(of));
         let looked_into = repeatable.as_ref().is_some_and(|(_, stand_ins)| stand_ins.looked_into());
-        let repeatable = match repeatable {
+        let mut repeatable = match repeatable {
             Some((kind, _)) if looked_into || !is_replaced => {
-                self.recorded.put(kind, PictureRecording::Looks);
+                self.known(kind).looks = true;
                 None
             }
             other => other.filter(|(_, stand_ins)| !stand_ins.looked()),
         };
+        let bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
+        let mut count = 1;
+        if let Some(pixels) = volume {
+            let depth = pixels.len() / size(image.shape(), image.dtype()).max(1);
+            let stacked = repeatable.as_ref().and_then(|(kind, one)| {
+                let (shape, dtype) = (Shape { depth, ..image.shape() }, image.handle().dtype);
+                let volume = self.session.source(shape, dtype, pixels, self.site);
+                let stand_ins = StandIns::new(&self.session, &[&volume], self.site);
+                let wanted: Vec<&Handle> = handles.iter().collect();
+                let stacked = self.session.stacked(&wanted, one, stand_ins.handles().first()?)?;
+                Some((stacked, (*kind, stand_ins)))
+            });
+            match stacked {
+                Some((stacked, on_volume)) => (handles, repeatable, count) = (stacked, Some(on_volume), depth),
+                None => kind.into_iter().for_each(|kind| self.known(kind).alone = true),
+            }
+        }
         let wanted: Vec<&Handle> = handles.iter().collect();
         let begin = |session: &Session| match &repeatable {
             Some((_, stand_ins)) => session.begin_repeatable(&wanted, stand_ins, M::WANT, ReplayInputKind::Pixels),
@@ -390,16 +494,79 @@ where
             Err(e) if e.is_out_of_memory() && self.wait_for_all() => begin(&self.session)?,
             other => other?,
         };
-        begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
         if let (Some((kind, _)), Some(replay)) = (repeatable, replay) {
-            self.recorded.put(
-                kind,
-                PictureRecording::Program { replay: Box::new(replay), ready: ready.clone(), bytes: begun.bytes },
-            );
+            let known = self.known(kind);
+            known.replays.retain(|(of, _)| *of != count);
+            known.replays.push((count, replay));
+            known.ready = Some((ready.clone(), bytes));
         }
         // The session may drop the picture and its results; results in flight no longer depend on
         // them.
-        Ok((pending, ready))
+        Ok(Evaluation { pending, ready, bytes, count })
+    }
+
+    /// Lets other threads finish the results of an evaluation: of a picture, and of `others`, which are returned.
+    fn land(
+        &mut self,
+        Evaluation { pending, ready, bytes, count }: Evaluation<T>,
+        begun: &mut EvaluatingPicture<R>,
+        others: &[ReadingPicture],
+    ) -> Result<Vec<EvaluatingPicture<R>>> {
+        let first = self.make.finish(&self.session, ready.clone(), &name(begun.path.as_deref(), begun.number))?;
+        (begun.landed, begun.bytes) = (false, bytes);
+        let mut finishes = vec![(0, begun.number, first)];
+        let mut landing = Vec::with_capacity(others.len());
+        for (level, ReadingPicture { number, path, picture, .. }) in (1..).zip(others) {
+            let mut ready = ready.clone();
+            if let (Some(all), Some(Ok(picture))) = (M::attributes(&mut ready), picture) {
+                *all = Arc::new(all.of_another(picture.metadata().clone()));
+            }
+            let finish = self.make.finish(&self.session, ready, &name(path.as_deref(), *number));
+            let result = finish.map(|finish| finishes.push((level, *number, finish))).err().map(Err);
+            let (path, picture) = (path.clone(), begun.picture);
+            landing.push(EvaluatingPicture {
+                number: *number,
+                path,
+                picture,
+                bytes,
+                landed: true,
+                result,
+                to_tell: false,
+            });
+        }
+        let (events, number, at_once) = (self.events.0.clone(), begun.number, self.unified());
+        let share = count.div_ceil(4 * self.threads());
+        self.hands().land(at_once, move || {
+            let fetched = pending.wait().map(|all| all.into_iter().collect::<Option<Vec<_>>>());
+            let _ = events.send(PictureEvent::Landed(number));
+            let mut levels = finishes.into_iter().peekable();
+            let mut jobs: Vec<FileJob> = Vec::new();
+            while levels.peek().is_some() {
+                let own: Vec<_> = levels.by_ref().take(share).collect();
+                let (events, mut fetched) = (events.clone(), Some(fetched.clone()));
+                jobs.push(Box::new(move || {
+                    for (level, number, finish) in own {
+                        // A single result is passed on without a copy.
+                        let result = if count == 1 { fetched.take() } else { fetched.clone() };
+                        let done = catch_unwind(AssertUnwindSafe(|| {
+                            let here = result.transpose()?.flatten();
+                            here.map(|all| finish(level_of(all, level, count))).transpose()
+                        }));
+                        let done = match done {
+                            Ok(Ok(Some(result))) => Ok(Ok(result)),
+                            Ok(Err(e)) => Ok(Err(e)),
+                            Err(panic) => Err(panic),
+                            // Another rank has the pixels and shares the outcome.
+                            Ok(Ok(None)) => return,
+                        };
+                        let _ = events.send(PictureEvent::Done(number, done));
+                    }
+                }));
+            }
+            drop(fetched);
+            jobs
+        });
+        Ok(landing)
     }
 
     /// Waits until nothing is in flight or left to finish; returns `true` if there was anything.
@@ -408,7 +575,7 @@ where
             return false;
         }
         let mut waited = false;
-        while self.queue.begun.iter().any(|b| b.result.is_none()) {
+        while self.queue.awaits() {
             self.wait();
             waited = true;
         }
@@ -417,12 +584,12 @@ where
 
     /// The outcome of the next picture to yield, if this rank knows it.
     fn take_done(&mut self) -> Option<Item<R>> {
-        let front = self.queue.begun.front()?;
+        let front = self.queue.first_begun()?;
         let known = front.result.is_some() || (front.to_tell && !self.reads() && M::WANT == ResultDelivery::Root);
         if !known {
             return None;
         }
-        let EvaluatingPicture { number, path, picture, result, to_tell, .. } = self.queue.begun.pop_front()?;
+        let EvaluatingPicture { number, path, picture, result, to_tell, .. } = self.queue.pop_begun()?;
         let name = name(path.as_deref(), number);
         let result = match result {
             result if to_tell => {
@@ -447,7 +614,7 @@ where
     fn next(&mut self) -> Option<Item<R>> {
         // Ranks evaluate and yield in one order, whatever is ready first. An asynchronous device
         // gets its next work before the program gets a result.
-        let eager = self.session.ranks() > 1 || (!self.queue.begun.is_empty() && !self.unified());
+        let eager = self.session.ranks() > 1 || (self.queue.has_begun() && !self.unified());
         loop {
             self.note_all();
             self.read_ahead();
@@ -455,13 +622,11 @@ where
                 return Some(item);
             }
             if !self.ended && self.queue.may_begin(&self.session) {
-                if self.is_read() {
-                    if let Some(reading) = self.queue.reading.pop_front() {
-                        self.begin(reading);
-                    }
+                if let Some(places) = self.alike() {
+                    self.begin(&places);
                     continue;
                 }
-                if self.session.ranks() > 1 && !self.queue.reading.is_empty() {
+                if self.session.ranks() > 1 && self.queue.has_read() {
                     self.wait();
                     continue;
                 }
@@ -475,6 +640,18 @@ where
             self.wait();
         }
     }
+}
+
+/// The part of one picture of results of `count` pictures.
+fn level_of(all: Vec<Arc<HostBuffer>>, level: usize, count: usize) -> Vec<Arc<HostBuffer>> {
+    if count == 1 {
+        return all;
+    }
+    let part = |buffer: Arc<HostBuffer>| {
+        let bytes = buffer.len() / count;
+        Arc::new(HostBuffer::from_slice(&buffer.bytes()[level * bytes..][..bytes]))
+    };
+    all.into_iter().map(part).collect()
 }
 
 /// The name of a picture: its path, or its number.

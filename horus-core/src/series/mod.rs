@@ -146,8 +146,9 @@ where
     }
 
     /// Limits the number of pictures in progress, from the moment an input is taken until its
-    /// result is yielded. The default, two per thread of the session plus three, suits files; the
-    /// minimum is one. For a camera, results are late by as many frames: with 1, each result is
+    /// result is yielded. The default, two per thread of the session plus three, suits files; small
+    /// pictures that are [recorded once](Series::recorded_once) are more, up to 24 MiB. The minimum
+    /// is one. For a camera, results are late by as many frames: with 1, each result is
     /// yielded before the next picture is taken.
     pub fn ahead(mut self, pictures: usize) -> Self {
         self.bounds.pictures = Some(pictures);
@@ -166,6 +167,11 @@ where
     /// which saves most of the work of the program's thread: a series of small pictures can be
     /// several times as fast on a GPU. The operation is still called each time if it reads a value
     /// (`picture.luminance().mean().get()`), or if its picture is divided in strips.
+    ///
+    /// Small pictures of a kind are computed together, with the bits of each alone, and thousands
+    /// take about as long as one picture of as many pixels. The operation may be called once for
+    /// each number of pictures that are computed together. Pictures whose operation needs more of a
+    /// picture than sums and extremes (labels, histograms) are computed one by one.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

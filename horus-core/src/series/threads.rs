@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 
-type FileJob = Box<dyn FnOnce() + Send>;
-/// Waits without using a processor, and returns the next job.
-type WaitJob = Box<dyn FnOnce() -> FileJob + Send>;
+pub(super) type FileJob = Box<dyn FnOnce() + Send>;
+/// Waits without using a processor, and returns the next jobs.
+type WaitJob = Box<dyn FnOnce() -> Vec<FileJob> + Send>;
 
 /// A few threads, each of which runs one job at a time; one more thread waits for results in
 /// flight.
@@ -86,8 +86,7 @@ impl FileThreads {
                     if shared.lock().closed {
                         return;
                     }
-                    let job = wait();
-                    shared.add(|queues| queues.finish.push_back(job));
+                    wait().into_iter().for_each(|job| shared.add(|queues| queues.finish.push_back(job)));
                 }
             };
             let thread = Builder::new().name("horus-land".into()).spawn(work).ok();
@@ -104,23 +103,20 @@ impl FileThreads {
         self.shared.add(|queues| queues.read.push_back(Box::new(job)));
     }
 
-    /// Waits, and then runs the next job before any read. With `at_once` there is nothing to wait
+    /// Waits, and then runs the next jobs before any read. With `at_once` there is nothing to wait
     /// for.
-    pub(super) fn land<J: FnOnce() + Send + 'static>(
-        &mut self,
-        at_once: bool,
-        wait: impl FnOnce() -> J + Send + 'static,
-    ) {
+    pub(super) fn land(&mut self, at_once: bool, wait: impl FnOnce() -> Vec<FileJob> + Send + 'static) {
         if !at_once && let Some(sender) = self.waiting() {
             // The receiver lives as long as this sender.
-            let _ = sender.send(Box::new(move || Box::new(wait())));
+            let _ = sender.send(Box::new(wait));
             return;
         }
-        let job = wait();
-        if self.threads.is_empty() {
-            return job();
+        for job in wait() {
+            match self.threads.is_empty() {
+                true => job(),
+                false => self.shared.add(|queues| queues.finish.push_back(job)),
+            }
         }
-        self.shared.add(|queues| queues.finish.push_back(Box::new(job)));
     }
 }
 
@@ -155,7 +151,7 @@ mod tests {
         let (sender, done) = mpsc::channel();
         let other = sender.clone();
         hands.read(move || sender.send(1).unwrap());
-        hands.land(false, move || move || other.send(2).unwrap());
+        hands.land(false, move || vec![Box::new(move || other.send(2).unwrap())]);
         assert_eq!(done.try_iter().collect::<Vec<_>>(), [1, 2]);
     }
 
@@ -177,7 +173,7 @@ mod tests {
         }
         hands.land(false, move || {
             landed.send(()).unwrap();
-            move || sender.send(9).unwrap()
+            vec![Box::new(move || sender.send(9).unwrap())]
         });
         has_landed.recv().unwrap();
         // The job is queued right after its message.

@@ -23,8 +23,9 @@ fn picture(i: usize) -> Result<Picture> {
     Picture::read(&bytes, &OpenOptions::default())
 }
 
+/// Running sums are computed picture by picture, also of small pictures that are recorded once.
 fn smooth(picture: &AnyImage) -> Image<f32> {
-    picture.luminance().gauss(1.5)
+    picture.luminance().gauss(1.5).over(Axis::Columns).cumsum().convert()
 }
 
 fn transfers() -> [Transfer; 2] {

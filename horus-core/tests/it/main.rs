@@ -32,6 +32,7 @@ mod series_files;
 mod series_once;
 mod series_plans;
 mod series_ranks;
+mod series_together;
 mod series_values;
 mod several;
 mod small_devices;

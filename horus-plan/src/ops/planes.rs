@@ -102,6 +102,27 @@ impl PlaneMap {
         }
     }
 
+    /// The map to `depth` levels, each of which reads its own level of the input as this map, to a result of one level and
+    /// `channels` channels, reads an image of shape `input`; `None` if it reads some of several channels.
+    pub(crate) fn of_each_level(&self, input: Shape, channels: usize, depth: usize) -> Option<PlaneMap> {
+        let planes: Vec<usize> = (0..channels).map(|c| self.at(c)).collect::<Option<_>>()?;
+        let first = *planes.first()?;
+        let channel = match planes.iter().copied().eq(0..input.channels) {
+            true => None,
+            false if planes.iter().all(|plane| *plane == first) => Some(first),
+            false => return None,
+        };
+        Some(PlaneMap {
+            channels,
+            depth,
+            stride: input.channels,
+            channel,
+            step: 1,
+            offset: 0,
+            border: Border::Replicate,
+        })
+    }
+
     /// The input plane that plane `plane` of the result reads; `None` for the constant of the border mode.
     pub fn at(&self, plane: usize) -> Option<usize> {
         let (z, c) = (plane / self.channels, plane % self.channels);

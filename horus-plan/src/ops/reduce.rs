@@ -450,6 +450,10 @@ impl ImageOperation for RowReduce {
         false
     }
 
+    fn by_levels(&self, input: usize) -> bool {
+        input != OPERAND
+    }
+
     fn computed(&self, need: Rect, of: Shape) -> Rect {
         Rect { rows: need.rows, ..Rect::whole(of) }
     }

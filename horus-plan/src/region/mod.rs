@@ -14,6 +14,7 @@ mod narrow;
 mod reads;
 mod restrict;
 mod slab;
+mod stack;
 
 pub use crate::ops::footprint::Rect;
 pub use divide::Division;
@@ -21,3 +22,4 @@ pub use narrow::{deferrable_roots, narrow};
 pub use reads::required_regions;
 pub use restrict::{CropRule, InPlace, RegionSupply, RestrictedGraph, restrict};
 pub use slab::slab;
+pub use stack::stack;

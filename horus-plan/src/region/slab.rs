@@ -21,40 +21,40 @@ pub fn slab(
     // New ids of nodes, and whether they are restricted; other ids are those of the whole program.
     let mut made: Vec<(NodeId, bool)> = Vec::with_capacity(graph.nodes.len());
     for (_, node) in graph.iter() {
-        let mut inputs = node.inputs.iter().map(|n| made[n.0].1);
-        let whole = node.shape.depth != depth;
-        let shape = Shape { depth: levels.len(), ..node.shape };
-        let op = match &node.op {
-            Op::Source(value) if !whole => {
-                made.push((cut(node, *value, &levels, source, &mut to), true));
-                continue;
-            }
-            Op::Index(Axis::Depth) if !whole => return None,
-            Op::Source(_) | Op::Fill(_) | Op::Index(_) => node.op.clone(),
-            Op::Planes(map) => match (whole, inputs.next()?) {
-                (true, false) => node.op.clone(),
-                (false, false) if map.step == 0 => node.op.clone(),
-                (false, true) if map.step == 1 && map.offset == 0 && map.depth == depth => {
-                    Op::Planes(PlaneMap { depth: levels.len(), ..*map })
-                }
-                _ => return None,
-            },
-            Op::OrderFilter(filter, _) if !whole && filter.crosses_levels() => return None,
-            Op::Whole(operation) if !whole => {
-                if !inputs.enumerate().all(|(k, cut)| cut == operation.by_levels(k)) {
-                    return None;
-                }
-                node.op.clone()
-            }
-            _ if inputs.all(|cut| cut != whole) => node.op.clone(),
-            _ => return None,
-        };
+        let is_whole = node.shape.depth != depth;
+        if let (Op::Source(value), false) = (&node.op, is_whole) {
+            made.push((cut(node, *value, &levels, source, &mut to), true));
+            continue;
+        }
+        let is_cut: Vec<bool> = node.inputs.iter().map(|n| made[n.0].1).collect();
+        let op = of_levels(&node.op, (depth, levels.len()), is_whole, &is_cut)?;
         let inputs = node.inputs.iter().map(|n| made[n.0].0).collect();
-        let shape = if whole { node.shape } else { shape };
-        made.push((to.push(Node { op, inputs, shape, ..node.clone() }), !whole));
+        let shape = if is_whole { node.shape } else { Shape { depth: levels.len(), ..node.shape } };
+        made.push((to.push(Node { op, inputs, shape, ..node.clone() }), !is_whole));
     }
     to.roots = graph.roots.iter().map(|root| made[root.0].1.then_some(made[root.0].0)).collect::<Option<_>>()?;
     Some(to.without_dead())
+}
+
+/// The operation of a node of `depth` levels, or of another number if `is_whole`, for `levels` of them, if these inputs
+/// are restricted to the same levels; `None` if a level depends on other levels.
+pub(super) fn of_levels(op: &Op, (depth, levels): (usize, usize), is_whole: bool, is_cut: &[bool]) -> Option<Op> {
+    let fits = match op {
+        Op::Index(Axis::Depth) if !is_whole => false,
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) => true,
+        Op::Planes(map) => match (is_whole, is_cut.first()?) {
+            (true, false) => true,
+            (false, false) => map.step == 0,
+            (false, true) if map.step == 1 && map.offset == 0 && map.depth == depth => {
+                return Some(Op::Planes(PlaneMap { depth: levels, ..*map }));
+            }
+            _ => false,
+        },
+        Op::OrderFilter(filter, _) if !is_whole && filter.crosses_levels() => false,
+        Op::Whole(operation) if !is_whole => is_cut.iter().enumerate().all(|(k, cut)| *cut == operation.by_levels(k)),
+        _ => is_cut.iter().all(|cut| *cut != is_whole),
+    };
+    fits.then(|| op.clone())
 }
 
 /// The levels of a source.

@@ -13,4 +13,5 @@ mod reads;
 mod reconstruction;
 mod reduce;
 mod sampling;
+mod stack;
 mod windowed;

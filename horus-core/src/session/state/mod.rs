@@ -4,6 +4,7 @@ pub(crate) mod failure;
 pub(crate) mod handle;
 pub(crate) mod lock;
 pub(crate) mod record;
+mod stack;
 pub(crate) mod stand_ins;
 pub(crate) mod start;
 pub(crate) mod wait;
