@@ -50,6 +50,27 @@ impl PyRecording {
         all.map(|(handle, (_, behind))| PyImage::new(behind(handle.clone()), Arc::clone(&self.watch))).collect()
     }
 
+    /// What the program computes from the only image, for each level of a volume: images whose levels are the results for
+    /// its levels. `None` if the program is not computed level by level.
+    fn stacked(
+        &self,
+        py: Python<'_>,
+        session: &PySession,
+        results: Vec<PyRef<'_, PyImage>>,
+        volume: &PyImage,
+    ) -> PyResult<Option<Vec<PyImage>>> {
+        let mut levels = handles(&results);
+        each!(&volume.any, image => image.handles(&mut levels));
+        let found = detached(py, || {
+            let (volume, wanted) = levels.split_last().expect("a volume has a handle");
+            Ok(session.open.stacked(wanted, &self.stand_ins, volume))
+        })?;
+        let image = |(handle, result): (Handle, &PyRef<'_, PyImage>)| {
+            PyImage::new(result.any.handle_converter()(handle), Arc::clone(&self.watch))
+        };
+        Ok(found.map(|found| found.into_iter().zip(&results).map(image).collect()))
+    }
+
     /// True once the program has read one of them, or a value computed from them.
     fn looked_into(&self, py: Python<'_>) -> PyResult<bool> {
         detached(py, || Ok(self.stand_ins.looked_into()))

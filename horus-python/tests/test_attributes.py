@@ -168,7 +168,7 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
 NO_IMAGES = {
     *(f"{row.area}.{row.name}" for row in FUNCTIONS if not is_of_images(row)),
     # Files are read and written, and classes.
-    *(f"hi.{name}" for name in ("HorusError", "Image", "Iterated", "MemoryInUse", "MemoryUse", "Session", "Tiles", "get_all", "open", "save")),
+    *(f"hi.{name}" for name in ("HorusError", "Image", "Iterated", "MemoryInUse", "MemoryUse", "Session", "Tiles", "get_all", "map", "open", "save")),
     *(f"hi.{name}" for name in ("series", "session", "show", "within")),
     *(f"Image.{name}" for name in ("compute", "start", "tiles", "save", "min", "max", "sum", "mean", "var", "std", "any", "all")),
 }

@@ -22,6 +22,7 @@ from ._files import open, save
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, get_all, maximum, minimum, stack, where
 from ._jit import jit
+from ._map import map
 from ._programs import Iterated, iterate, series
 from ._session import MemoryInUse, MemoryUse, Session, session
 from ._show import show
@@ -45,6 +46,7 @@ __all__ = [
     "get_all",
     "iterate",
     "jit",
+    "map",
     "maximum",
     "measure",
     "minimum",
