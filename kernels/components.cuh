@@ -95,8 +95,10 @@ HS_FN void hs_components(
             roots += step == 0;
             if (step > 0) away[i] = i - hs_root<false>(away, i);
         }
-        const int before = hs_before<THREADS>(roots, sums);
-        if (threadIdx.x == THREADS - 1) counts[blockIdx.x] = before + roots;
+        if (!SIZES) {
+            const int before = hs_before<THREADS>(roots, sums);
+            if (threadIdx.x == THREADS - 1) counts[blockIdx.x] = before + roots;
+        }
     } else if (SIZES && pass == 3) {
         // Roots count down from 0. Consecutive pixels of a thread are counted together.
         int root = 0, pixels = 0;

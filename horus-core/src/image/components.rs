@@ -39,8 +39,8 @@ impl<T: Element> Image<T> {
         self.components(Call::of("label"), Components::labels(neighbours))
     }
 
-    /// The number of pixels of each pixel's connected component; 0 for the background. Components
-    /// are those of [`label`](Self::label).
+    /// The number of pixels of each pixel's connected component, 2^31 - 1 if it has more; 0 for the
+    /// background. Components are those of [`label`](Self::label).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

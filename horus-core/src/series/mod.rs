@@ -168,10 +168,10 @@ where
     /// several times as fast on a GPU. The operation is still called each time if it reads a value
     /// (`picture.luminance().mean().get()`), or if its picture is divided in strips.
     ///
-    /// Small pictures of a kind are computed together, with the bits of each alone, and thousands
-    /// take about as long as one picture of as many pixels. The operation may be called once for
-    /// each number of pictures that are computed together. Pictures whose operation needs more of a
-    /// picture than sums and extremes (labels, histograms) are computed one by one.
+    /// Small pictures of a kind are computed together, with the bits of each alone, so that
+    /// thousands take a few launches on a GPU. The operation may be called once for each number of
+    /// pictures that are computed together. Pictures whose operation needs more of a picture than
+    /// sums and extremes (labels, histograms) are computed one by one.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

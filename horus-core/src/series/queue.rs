@@ -21,6 +21,8 @@ const UNKNOWN: usize = 2;
 /// Bytes of small pictures that are computed together: an estimate. On a GPU, the launches of an evaluation take as long
 /// as the work for about a MiB.
 const TOGETHER: usize = 8 << 20;
+/// The same on the host's memory, where launches take less time, and results are to come early.
+const TOGETHER_ON_HOST: usize = 1 << 18;
 /// The largest number of pictures that are computed together.
 const MOST_TOGETHER: usize = 1 << 10;
 
@@ -115,7 +117,9 @@ impl<R> PictureQueue<R> {
         if !self.bounds.once || session.ranks() > 1 {
             return 1;
         }
-        (TOGETHER / bytes.max(1)).min(self.bounds.pictures.unwrap_or(MOST_TOGETHER)).clamp(1, MOST_TOGETHER)
+        let on_host = session.device().is_none_or(|device| device.memory().is_unified());
+        let most = if on_host { TOGETHER_ON_HOST } else { TOGETHER };
+        (most / bytes.max(1)).min(self.bounds.pictures.unwrap_or(MOST_TOGETHER)).clamp(1, MOST_TOGETHER)
     }
 
     /// On several ranks, the number of pictures whose results are awaited.

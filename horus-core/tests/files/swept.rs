@@ -85,13 +85,13 @@ const PROGRAMS: [(&str, SweptProgram); 11] = [
     ("distances", |mask| bytes(&mask.convert::<u8>().distances().euclidean::<f32>())),
     ("taxicab distances", |mask| bytes(&mask.convert::<u8>().gt(0).distances().taxicab())),
     ("reconstruction", |mask| {
-        let mask = mask.convert::<i32>();
+        let mask = mask.convert::<i16>();
         let marker = (&mask / 50).minimum(&mask);
         bytes(&marker.reconstruct(&mask, Connectivity::FACES))
     }),
     ("reconstruction by erosion", |mask| {
-        let mask = mask.convert::<f32>();
-        let marker = (&mask * 3.0) + 5.0;
+        let mask = mask.convert::<i16>();
+        let marker = (&mask * 3) + 5;
         bytes(&marker.reconstruct(&mask, Reconstruction::by_erosion(Connectivity::CORNERS)))
     }),
 ];

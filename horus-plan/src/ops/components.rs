@@ -187,7 +187,8 @@ impl ImageOperation for Components {
     }
 
     fn scratch(&self, shape: Shape) -> usize {
-        shape.len().saturating_mul(size_of::<i32>())
+        // Runs and components of pixels that alternate, and their values.
+        shape.len().saturating_mul(2 * size_of::<i32>())
     }
 }
 

@@ -19,7 +19,7 @@ from .typing import ArrayLike
 def map(program: Callable[[Image], Any], arrays: ArrayLike | Sequence[ArrayLike], *, channels: bool = False) -> Any:
     """Apply a program to many pictures, computed together: pictures of one shape and type are the levels of one volume.
 
-    Many small pictures take about as long as one picture of as many pixels. Results have the bits of the program applied to each picture.
+    On a GPU, thousands of small pictures take a few launches. Results have the bits of the program applied to each picture.
     A program that cannot be computed level by level (labels, histograms, filters of volumes, one that looks at values) is called and
     computed for each picture; with ``explain=True`` the session tells so.
 

@@ -176,7 +176,11 @@ impl Session {
             return Ok(Some(again));
         }
         self.replace(state, before);
-        again.map(|_| found)
+        if again.is_err() {
+            found.into_iter().for_each(|found| state.images.forget(found.own));
+            return again;
+        }
+        Ok(found)
     }
 
     /// Replaces images on demand, and returns the previous ones.
@@ -273,8 +277,9 @@ impl Session {
         let mut taken = self.taken_by(state, engine, &rest, sink, room, own)?;
         if taken.is_none() {
             // A sink that takes all levels of rows at once gets them from files that were written level by level.
-            let whole_levels = |n: &NodeId| rest.node(*n).shape.planes() == rest.node(*n).shape.depth;
-            let is_volume = rest.node(rest.roots[0]).shape.depth > 1 && rest.roots.iter().all(whole_levels);
+            let is_grey =
+                |n: &NodeId| rest.node(*n).shape.area() * rest.node(*n).shape.depth == rest.node(*n).shape.len();
+            let is_volume = rest.node(rest.roots[0]).shape.depth > 1 && rest.roots.iter().all(is_grey);
             for i in 0..if is_volume { rest.roots.len() } else { 0 } {
                 let root = rest.roots[i];
                 let Some(stage) = self.sweep_of(state, engine, &rest, root, room, own)? else { return Ok(None) };
@@ -299,10 +304,16 @@ impl Session {
     ) -> Result<Option<ScheduleStage>> {
         let Some((image, roots)) = SweptImage::of(graph, node, limits.host) else { return Ok(None) };
         let program = Graph { roots, ..graph.clone() };
-        let limits = limits.reduced_by(image.scratch_bytes());
+        let scratch = image.scratch_bytes();
+        if scratch >= limits.host {
+            return Ok(None);
+        }
+        let limits = limits.reduced_by(scratch);
         let grain = [Grain { chunk: (1, graph.node(node).shape.width), levels: 1 }];
         let rows = ResultDestination::Regions(&grain);
-        let Some(parts) = self.taken_by(state, engine, &program, rows, limits, own)? else { return Ok(None) };
+        let Some(parts) = self.taken_by(state, engine, &program.clone().without_dead(), rows, limits, own)? else {
+            return Ok(None);
+        };
         let value = state.names.value();
         let image = Arc::new(image);
         state.images.on_demand.insert(value, image.on_demand());
@@ -483,7 +494,8 @@ pub(crate) fn thickness(state: &SessionState, graph: &Graph<Op>, levels: usize, 
         return None;
     }
     let at_once = unread(state, graph).fold(levels, |n, (_, later)| common_multiple(n, later.levels));
-    let least = SLAB.min(memory / SLAB_PART).div_ceil(bytes(graph, graph.roots[0]).div_ceil(depth.max(1)).max(1));
+    let least =
+        SLAB.min(memory / SLAB_PART).div_ceil(bytes(graph, graph.roots[0]).div_ceil(depth.max(1)).max(1)).max(1);
     let thick = least.checked_next_multiple_of(at_once).filter(|thick| *thick < depth)?;
     slab(graph, 0..thick, &mut Some).map(|_| thick)
 }

@@ -76,9 +76,7 @@ impl Session {
         let state = &mut *state;
         let (graph, _) = program_of(state, &ids);
         let reads = unread(state, &graph).any(|(v, _)| !state.images.in_memory.contains_key(&v));
-        Ok(reads
-            && bytes(&graph, graph.roots[0]) >= LARGE
-            && thickness(state, &graph, levels, self.host_limit()).is_some())
+        Ok(reads && bytes(&graph, graph.roots[0]) >= LARGE && thickness(state, &graph, levels, usize::MAX).is_some())
     }
 
     /// Returns `true` if each rank is to write its rows of a value that fits in memory: of a large one, or one that is

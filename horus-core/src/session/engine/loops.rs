@@ -24,6 +24,7 @@ use crate::session::engine::blocks::contraction::contracts;
 use crate::session::engine::deliver::program_of;
 use crate::session::engine::failure::EvaluationError;
 use crate::session::images::on_demand::OnDemandImage;
+use crate::session::images::swept::is_swept;
 use crate::session::{Handle, Pending, Session, SessionState, StandIns};
 use crate::shape::Shape;
 
@@ -318,8 +319,11 @@ impl Session {
                 .and_then(|regions| Ok((!regions || self.pays_by_regions(state, engine, &many, TAKEN)?, regions)))
         };
         // Each iteration would recompute all iterations before it.
-        let reductions = |n| body.unrolled(&now, n, false).nodes.iter().filter(|node| reduces(&node.op)).count();
-        let passes = reductions(2) > reductions(1);
+        let stages = |n| {
+            let graph = body.unrolled(&now, n, false);
+            graph.iter().filter(|(id, node)| reduces(&node.op) || is_swept(&graph, *id)).count()
+        };
+        let passes = stages(2) > stages(1);
         state.images.restore_sources();
         state.images.forget(own);
         divides.map(|(many, regions)| (many && !(regions && passes), regions))

@@ -129,7 +129,13 @@ impl Session {
         told.read = 0;
         for ScheduleStage { graph, .. } in &stages {
             told.passes += 1;
-            told.read += self.need_of(state, engine, &graph.clone().without_dead(), &gone)?.later;
+            match self.need_of(state, engine, &graph.clone().without_dead(), &gone) {
+                Ok(need) => told.read += need.later,
+                Err(e) => {
+                    state.images.forget(own);
+                    return Err(e);
+                }
+            }
         }
         told.division = taken.map(|taken| taken.division);
         let regions = told.division.iter().flat_map(|division| (0..division.count()).map(|i| division.region(i)));

@@ -13,7 +13,8 @@ use crate::ops::components::{ComponentValue, Connectivity};
 use crate::shape::{Region, Shape};
 use horus_files::{FileTraffic, RegionSource, TemporaryFile};
 
-/// Bytes for each pixel that is processed, of any type: half as many runs, if pixels alternate.
+/// Bytes for each pixel that is processed. If pixels alternate, one in two is a run, with its component, its parent and
+/// what is written.
 pub(super) const PIXEL: usize = 24;
 
 /// A run of pixels: the first column, the one after the last, and the component among those of its group.
@@ -40,8 +41,8 @@ struct Group {
 enum ComponentValues {
     /// Labels.
     Labels,
-    /// Sizes of components that are not joined, from a component on.
-    Sizes(u32, Vec<i32>),
+    /// Components, in their order, and their sizes if they are not joined.
+    Sizes(Vec<u32>, Vec<i32>),
 }
 
 impl Group {
@@ -52,7 +53,7 @@ impl Group {
             Err(before) => match values {
                 // The number of labels was checked.
                 ComponentValues::Labels => (self.labels + u64::from(component) + 1 - before as u64) as i32,
-                ComponentValues::Sizes(first, sizes) => sizes[(component - first) as usize],
+                ComponentValues::Sizes(of, sizes) => of.binary_search(&component).map_or(0, |at| sizes[at]),
             },
         }
     }
@@ -82,11 +83,11 @@ impl GroupRows {
 }
 
 impl RunFile {
-    /// Groups with these rows.
-    fn groups(&self, rows: &Range<usize>) -> &[Group] {
+    /// Numbers of the groups with these rows.
+    fn group_numbers(&self, rows: &Range<usize>) -> Range<usize> {
         let first = self.groups.partition_point(|group| group.rows.end <= rows.start);
         let end = self.groups.partition_point(|group| group.rows.start < rows.end);
-        &self.groups[first..end.max(first)]
+        first..end.max(first)
     }
 
     /// Runs of those of these rows that a group has.
@@ -113,9 +114,14 @@ impl RunFile {
         if self.value == ComponentValue::Label {
             return Ok(ComponentValues::Labels);
         }
-        let components = || rows.runs.iter().map(|run| run[2]);
-        let (first, last) = (components().min().unwrap_or(0), components().max().map_or(0, |last| last + 1));
-        Ok(ComponentValues::Sizes(first, self.sizes(group, first..last)?))
+        let mut components: Vec<u32> = rows.runs.iter().map(|run| run[2]).collect();
+        components.sort_unstable();
+        components.dedup();
+        let mut sizes = Vec::with_capacity(components.len());
+        for stretch in components.chunk_by(|a, b| a + 1 == *b) {
+            sizes.extend(self.sizes(group, stretch[0]..stretch[0] + stretch.len() as u32)?);
+        }
+        Ok(ComponentValues::Sizes(components, sizes))
     }
 
     /// Sizes of components of a group, each alone.
@@ -163,28 +169,46 @@ impl LabelSweep {
         let Some(last) = self.found.groups.last() else { return Ok(()) };
         let (rows, shape, first) = (last.rows.clone(), self.found.shape, last.components.start);
         let reach = if shape.depth > 1 { shape.height + 1 } else { 1 };
-        let earlier = rows.start.saturating_sub(reach)..rows.start;
-        let mut touching = Vec::new();
-        for group in self.found.groups(&earlier) {
-            let theirs = self.found.read(group, &earlier)?;
+        // The rows of the level before that have neighbours, and the row before.
+        let before =
+            rows.start.saturating_sub(reach)..(rows.end + 2).saturating_sub(reach).min(rows.start - rows.start.min(1));
+        let last = rows.start.saturating_sub(1)..rows.start;
+        for earlier in [before, last].into_iter().filter(|earlier| !earlier.is_empty()) {
+            self.join_rows(own, (rows.clone(), first), reach, &earlier)?;
+        }
+        Ok(())
+    }
+
+    /// Joins components of rows of the last group, from its component `first` on, with those of some earlier rows.
+    fn join_rows(
+        &mut self,
+        own: &ComponentRuns,
+        (rows, first): (Range<usize>, u64),
+        reach: usize,
+        earlier: &Range<usize>,
+    ) -> Result<(), String> {
+        let shape = self.found.shape;
+        for k in self.found.group_numbers(earlier) {
+            let group = &self.found.groups[k];
+            let (theirs, before) = (self.found.read(group, earlier)?, group.components.start);
             for row in rows.start..rows.end.min(rows.start + reach) {
                 let runs = &own.runs[own.rows[row - rows.start]..own.rows[row - rows.start + 1]];
+                let mut touching = Vec::new();
                 for [dz, dy, dx] in self.how.before() {
                     let other = (row / shape.height).checked_add_signed(dz).and_then(|z| {
                         let y = (row % shape.height).checked_add_signed(dy).filter(|y| *y < shape.height)?;
                         Some(z * shape.height + y)
                     });
                     let Some(other) = other.filter(|other| theirs.rows.contains(other)) else { continue };
-                    let found =
-                        |a: u32, b: u32| touching.push((first + u64::from(a), group.components.start + u64::from(b)));
+                    let found = |a: u32, b: u32| touching.push((first + u64::from(a), before + u64::from(b)));
                     for_each_touching(runs, theirs.row(other), dx as i64, found);
                 }
-            }
-        }
-        for (a, b) in touching {
-            let (a, b) = (self.root(a), self.root(b));
-            if a != b {
-                self.parents.insert(a.max(b), a.min(b));
+                for (a, b) in touching {
+                    let (a, b) = (self.root(a), self.root(b));
+                    if a != b {
+                        self.parents.insert(a.max(b), a.min(b));
+                    }
+                }
             }
         }
         Ok(())
@@ -228,13 +252,17 @@ impl Sweep for LabelSweep {
         self.join(&own)
     }
 
-    fn finish(mut self: Box<Self>, _: &Workers, _: &dyn Fn() -> bool) -> Result<Arc<dyn RegionSource>, SweepFailure> {
+    fn finish(
+        mut self: Box<Self>,
+        _: &Workers,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Arc<dyn RegionSource>, SweepFailure> {
         let mut joined: Vec<u64> = self.parents.keys().copied().collect();
         joined.sort_unstable();
         let joined: Vec<(u64, u64)> = joined.into_iter().map(|component| (component, self.root(component))).collect();
         match self.found.value {
             ComponentValue::Label => self.found.number(joined)?,
-            ComponentValue::Size => self.found.count(joined)?,
+            ComponentValue::Size => self.found.count(joined, stop)?,
         }
         Ok(Arc::new(self.found))
     }
@@ -270,21 +298,22 @@ impl RunFile {
     }
 
     /// Counts the pixels of components that are joined.
-    fn count(&mut self, joined: Vec<(u64, u64)>) -> Result<(), SweepFailure> {
+    fn count(&mut self, joined: Vec<(u64, u64)>, stop: &dyn Fn() -> bool) -> Result<(), SweepFailure> {
         let mut totals: HashMap<u64, i64> = HashMap::new();
         let roots: HashSet<u64> = joined.iter().map(|(_, root)| *root).collect();
         let mut all: Vec<(u64, u64)> = joined;
         all.extend(roots.into_iter().map(|root| (root, root)));
         all.sort_unstable();
         for (component, root) in &all {
+            if stop() {
+                return Err(SweepFailure::Stopped);
+            }
             let (group, at) = self.place(*component);
             *totals.entry(*root).or_default() += i64::from(self.sizes(&self.groups[group], at..at + 1)?[0]);
         }
         for (component, root) in all {
             let (group, at) = self.place(component);
-            let size = i32::try_from(totals[&root]);
-            let message = || format!("a component of more than {} pixels; sizes are i32", i32::MAX);
-            let size = size.map_err(|_| SweepFailure::Result(message()))?;
+            let size = i32::try_from(totals[&root]).unwrap_or(i32::MAX);
             self.groups[group].joined.push((at, size));
         }
         Ok(())
@@ -331,7 +360,7 @@ impl RegionSource for RunFile {
             to = rest;
         }
         workers.each(items, |(): &mut (), (rows, to)| {
-            for group in self.groups(&rows) {
+            for group in &self.groups[self.group_numbers(&rows)] {
                 let part = self.read(group, &rows)?;
                 let values = self.values(group, &part)?;
                 for row in part.rows.clone() {

@@ -19,6 +19,7 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Node, NodeId, Op};
 use crate::ops::Whole;
+use crate::ops::components::MOST_PIXELS;
 use crate::session::images::on_demand::OnDemandImage;
 use crate::shape::{Axis, Region, Shape};
 use horus_files::{FileTraffic, RegionSource, TemporaryImage};
@@ -136,7 +137,9 @@ impl SweptImage {
             call,
             result: OnceLock::new(),
         };
-        Some((image, different))
+        let at_once = reconstruction::rows_at_once(*shape, rows).saturating_mul(shape.width);
+        let is_counted = !matches!(image.operation, Some(Whole::Reconstruct(_))) || at_once <= MOST_PIXELS;
+        is_counted.then_some((image, different))
     }
 
     /// The image for programs that read it.
@@ -156,13 +159,12 @@ impl SweptImage {
             Some(Whole::Reconstruct(_)) => reconstruction::pixel(self.of),
             _ => nearest::PIXEL,
         };
-        let (line, levels) = match self.operation {
-            // A level and those beside it.
-            Some(Whole::Reconstruct(_)) if self.shape.depth > 1 => (0, 3 * self.shape.height),
-            Some(Whole::NearestOnLine(_)) if self.shape.depth > 1 => (self.shape.area() * size_of::<i32>(), 1),
-            _ => (self.shape.width * size_of::<i32>(), 1),
+        let (line, rows) = match self.operation {
+            Some(Whole::Reconstruct(_)) => (0, reconstruction::rows_at_once(self.shape, self.rows)),
+            Some(Whole::NearestOnLine(_)) if self.shape.depth > 1 => (self.shape.area() * size_of::<i32>(), rows),
+            _ => (self.shape.width * size_of::<i32>(), rows),
         };
-        rows.max(levels).saturating_mul(self.shape.width).saturating_mul(pixel).saturating_add(line)
+        rows.saturating_mul(self.shape.width).saturating_mul(pixel).saturating_add(line)
     }
 
     /// Begins the sweep over inputs whose parts arrive in raster order or in another.
@@ -171,15 +173,17 @@ impl SweptImage {
     /// A message, if there is no room for temporary files.
     pub(crate) fn begin(&self, in_order: bool) -> Result<RunningSweep, String> {
         let (shape, of, rows) = (self.shape, self.of, self.rows);
+        // Kernels need the smallest instruction set, also beside a GPU.
+        let isa = Isa::detect().map_err(|e| e.to_string())?;
         let sweep: Box<dyn Sweep> = match &self.operation {
             Some(Whole::Components(how)) => Box::new(labels::LabelSweep::new(shape, of, how.neighbours, how.value)?),
             Some(Whole::Reconstruct(how)) => Box::new(reconstruction::GrowthSweep::new(shape, of, *how, rows)?),
             None => Box::new(KeepSweep(TemporaryImage::new(shape, of)?)),
-            _ => Box::new(nearest::NearestSweep::new(shape, of, rows, Isa::detect().map_err(|e| e.to_string())?)?),
+            _ => Box::new(nearest::NearestSweep::new(shape, of, rows, isa)?),
         };
-        let inputs = 1 + self.operands.iter().copied().max().unwrap_or(0);
-        let files = (0..inputs).map(|_| TemporaryImage::new(shape, of)).collect::<Result<Vec<_>, _>>();
-        let out_of_order = if in_order { None } else { Some(files?) };
+        let inputs = if in_order { 0 } else { 1 + self.operands.iter().copied().max().unwrap_or(0) };
+        let files = (0..inputs).map(|_| TemporaryImage::new(shape, of)).collect::<Result<Vec<_>, _>>()?;
+        let out_of_order = (!in_order).then_some(files);
         Ok(RunningSweep { sweep, shape, of, operands: self.operands.clone(), rows, out_of_order })
     }
 

@@ -14,9 +14,24 @@ use crate::ops::reconstruction::Reconstruction;
 use crate::shape::Shape;
 use horus_files::{RegionSource, TemporaryImage};
 
-/// Bytes for each pixel that is processed: marker, mask, result, and a queue.
+/// Bytes for each pixel that is processed: marker, mask, result, and a queue, which doubles as it grows.
 pub(super) fn pixel(of: DType) -> usize {
-    3 * of.size() + 6
+    3 * of.size() + 2 + 2 * size_of::<u32>()
+}
+
+/// Number of rows in which a row's neighbours are before it and after it.
+fn reach(shape: Shape) -> usize {
+    if shape.depth > 1 { shape.height } else { 1 }
+}
+
+/// Rows of a group of about as many: of a volume whole levels.
+fn group_rows(shape: Shape, rows: usize) -> usize {
+    (rows / reach(shape)).max(1) * reach(shape)
+}
+
+/// Rows that are in memory at once: of a group, and those beside it.
+pub(super) fn rows_at_once(shape: Shape, rows: usize) -> usize {
+    (group_rows(shape, rows) + 2 * reach(shape)).min(shape.depth * shape.height)
 }
 
 /// The sweep of [`Reconstruction`].
@@ -28,14 +43,12 @@ pub(super) struct GrowthSweep {
     mask: TemporaryImage,
     /// Rows of a group.
     rows: usize,
-    /// Number of rows in which a row's neighbours are before it and after it.
     reach: usize,
 }
 
 impl GrowthSweep {
     pub(super) fn new(shape: Shape, of: DType, how: Reconstruction, rows: usize) -> Result<GrowthSweep, String> {
-        let reach = if shape.depth > 1 { shape.height } else { 1 };
-        let rows = (rows / reach).max(1) * reach;
+        let (reach, rows) = (reach(shape), group_rows(shape, rows));
         let file = || TemporaryImage::new(shape, of);
         Ok(GrowthSweep { how, of, grown: file()?, mask: file()?, rows, reach })
     }
