@@ -45,7 +45,7 @@ fn check(Instance { operation, inputs, output, .. }: &Instance, of: usize, name:
         graph.push(Node { op, inputs: Vec::new(), shape, dtype, site: site() })
     };
     let sources: Vec<NodeId> = given.map(source).collect();
-    let (op, (shape, dtype)) = (operation.clone().into(), *output);
+    let (op, (shape, dtype)) = (operation.clone(), *output);
     let root = graph.push(Node { op: Op::Whole(op), inputs: sources, shape, dtype, site: site() });
     graph.roots = vec![root];
     let Ok(stacked) = stack(&graph, NodeId(of), COUNT) else { return false };
