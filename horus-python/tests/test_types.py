@@ -23,6 +23,8 @@ CLASSES = {"Image": hi.Image, "Session": hi.Session, "Tiles": hi.Tiles}
 ANY_RESULTS = {
     # Numbers in the type of the pixels, or in one that is asked for, as of NumPy; overloads tell images and floats.
     *(f"Image.{name}" for name in ("min", "max", "sum", "mean", "var", "std")),
+    # An array, a list, or several of these, as the program returns them.
+    "hi.map",
 }
 """Functions whose result is `Any`."""
 

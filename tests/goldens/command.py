@@ -128,6 +128,18 @@ def extremes(values, pick):
     return [at[1], at[2], at[0]]
 
 
+def sizes(mask, structure=None):
+    """The number of pixels of each pixel's component."""
+    labels = ndi.label(mask, structure)[0]
+    return np.where(mask, np.bincount(labels.ravel())[labels], 0)
+
+
+def clear_border(mask, structure):
+    labels = ndi.label(mask, structure)[0]
+    edges = np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]])
+    return mask & ~np.isin(labels, edges)
+
+
 def labelled():
     return ndi.label(otsu(grey), np.ones((3, 3)))[0].astype(np.uint16)
 
@@ -189,6 +201,11 @@ EXPECTED = {
     "morphological_gradient 3": lambda: u8(planes(
         lambda p: ndi.maximum_filter(p, 3, mode="mirror") - ndi.minimum_filter(p, 3, mode="mirror"))),
     "luminance otsu label 8 convert u16": labelled,
+    "luminance otsu component_sizes convert u16": lambda: sizes(otsu(grey)).astype(np.uint16),
+    "luminance otsu remove_small 20 8": lambda: sizes(otsu(grey), np.ones((3, 3))) >= 20,
+    "luminance otsu fill_small 20": lambda: ~(sizes(~otsu(grey)) >= 20),
+    "luminance otsu keep_largest": lambda: sizes(otsu(grey)) == sizes(otsu(grey)).max(),
+    "luminance otsu clear_border 8": lambda: clear_border(otsu(grey), np.ones((3, 3))),
     "luminance otsu distance": lambda: f32(ndi.distance_transform_edt(otsu(grey))),
     "rotate 30 grow": lambda: rotated(30),
     "translate -1.5 4": lambda: warped(np.eye(2), [1.5, -4]),

@@ -3,7 +3,7 @@
 use horus_core::dispatch;
 use horus_core::dtype::{Pixel, Scalar};
 use horus_core::ir::graph::{Op, PixelOpOperand};
-use horus_core::ops::components::Connectivity;
+use horus_core::ops::components::{ComponentValue, Connectivity};
 use horus_core::ops::distance::{Metric, NearestOnLine, NearestPixel};
 use horus_core::ops::edge::WarpEdge;
 use horus_core::ops::neighbourhood::{Filter, FilterLayout, Generalized, OrderFilter, TapLevels, Truncated};
@@ -202,7 +202,8 @@ fn whole_image(of: &Whole) -> String {
         }
         Whole::Labels(how) => format!("LabelReduce::{how:?}"),
         Whole::Components(Components { neighbours: how, value }) => {
-            format!("Components {{ neighbours: {}, value: ComponentValue::{value:?} }}", neighbours(*how))
+            let value = if *value == ComponentValue::Label { "labels" } else { "sizes" };
+            format!("Components::{value}({})", neighbours(*how))
         }
         Whole::NearestOnLine(NearestOnLine { along }) => format!("NearestOnLine {{ along: Axis::{along:?} }}"),
         Whole::NearestPixel(NearestPixel { along, offsets, metric, found }) => {

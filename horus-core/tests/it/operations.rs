@@ -218,9 +218,10 @@ fn labels_of_what_is_there_and_of_part_of_it() {
     let two = Image::stack(&s, [&image, &image], Axis::Channels);
     let told = two.label(Connectivity::FACES).check().unwrap_err().to_string();
     assert!(told.starts_with("label: the image has 2 channels; take one (`channel`) (at "), "{told}");
-    let vast =
-        Image::<u8>::constant(&s, (1 << 16, 1 << 15), 1).label(Connectivity::FACES).check().unwrap_err().to_string();
-    assert!(vast.contains("has 2147483648 pixels; labels are i32, the limit is 2147483647"), "{vast}");
+    // Made by the program, so that there are no regions to read.
+    let vast = Image::<u8>::constant(&s, (1 << 16, 1 << 15), 1).label(Connectivity::FACES);
+    let told = vast.max_value().get().unwrap_err().to_string();
+    assert!(told.contains("one that is not read from a file has at most 2147483647 pixels"), "{told}");
 }
 
 /// Distances of SciPy, with its bits, and its nearest pixels.
@@ -406,9 +407,6 @@ fn what_cannot_be_reconstructed_is_told() {
     let two = Image::stack(&s, [&one, &one], Axis::Channels);
     let told = two.reconstruct(&two, Reconstruction::by_erosion(Connectivity::FACES)).check().unwrap_err().to_string();
     assert!(told.starts_with("reconstruct: the image has 2 channels; take one (`channel`) (at "), "{told}");
-    let vast = Image::<u8>::constant(&s, (1 << 16, 1 << 15), 1);
-    let told = vast.reconstruct(&vast, Connectivity::FACES).check().unwrap_err().to_string();
-    assert!(told.contains("has 2147483648 pixels; the limit is 2147483647"), "{told}");
     let other = Image::<u8>::constant(&session(), (3, 3), 1);
     assert!(one.reconstruct(&other, Connectivity::FACES).check().is_err());
 }

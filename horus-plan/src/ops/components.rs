@@ -22,7 +22,7 @@ describe! {
     COMPONENT_SIZES = description("component_sizes", OperationGroup::Morphology, Pattern::WholeImage, "The number of pixels of each pixel's connected component; 0 where the picture is 0")
         .takes(&[NEIGHBOURS])
         .elsewhere(&["np.bincount", "cv.connectedComponentsWithStats"])
-        .example("luminance otsu component_sizes");
+        .example("luminance otsu component_sizes convert u16");
 }
 
 /// Maximum number of pixels of an image in memory whose pixels are counted in `i32`.
