@@ -1,8 +1,9 @@
 //! Schedules: how a program that does not fit in memory is computed, decided before anything is read.
 //!
 //! A schedule is a list of stages. Each stage computes reductions, or images that the program keeps, region by region
-//! into memory, or sweeps over images region by region. The rest of the program is computed as a whole or region by region. Forecasts, errors and the
-//! evaluation (`session/engine/stages.rs`) use the same schedule. The design is in `docs/design/regions.md`.
+//! into memory, or sweeps over images region by region. The rest of the program is computed as a whole or region by
+//! region. Forecasts, errors and the evaluation (`session/engine/stages.rs`) use the same schedule. The design is in
+//! `docs/design/regions.md`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,9 +24,10 @@ use crate::session::images::swept::{SweptImage, is_swept};
 use crate::session::{Session, SessionState};
 use crate::shape::Shape;
 
-/// Minimum bytes of a slab of the first result, and maximum fraction of the memory for it. Smaller slabs cost more to
-/// plan and launch than to compute: an estimate.
+/// Minimum bytes of a slab of the first result. Smaller slabs cost more to plan and launch than to compute: an
+/// estimate.
 const SLAB: usize = 4 << 20;
+/// The minimum is at most one part in this many of the memory: a guess.
 const SLAB_PART: usize = 32;
 
 /// Maximum ratio of decoded pixels to those of the image. A source that would be decoded more often is decoded once, to
@@ -291,8 +293,8 @@ impl Session {
         Ok(taken.map(|taken| ProgramSchedule { stages, rest, taken: Some(taken), own: Vec::new() }))
     }
 
-    /// Stage that sweeps over the inputs of a node, or keeps its pixels, in whole rows. Its result is added to the images on demand, and to
-    /// `own`.
+    /// Stage that sweeps over the inputs of a node, or keeps its pixels, in whole rows. Its result is added to the
+    /// images on demand, and to `own`.
     fn sweep_of(
         &self,
         state: &mut SessionState,
@@ -486,8 +488,8 @@ fn common_multiple(a: usize, b: usize) -> usize {
     (n / a).saturating_mul(other)
 }
 
-/// Number of levels of a slab in this much memory, if results are delivered `levels` at a time; `None` if all levels are
-/// computed together.
+/// Number of levels of a slab in this much memory, if results are delivered `levels` at a time; `None` if all levels
+/// are computed together.
 pub(crate) fn thickness(state: &SessionState, graph: &Graph<Op>, levels: usize, memory: usize) -> Option<usize> {
     let Shape { depth, .. } = graph.node(graph.roots[0]).shape;
     if unread(state, graph).any(|(_, later)| later.shape.depth != depth) {
