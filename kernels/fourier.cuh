@@ -6,11 +6,15 @@
 
 struct alignas(16) hs_complex { f64 re, im; };
 
-// Points of a line in the registers of a thread.
-enum { HS_POINTS = 16 };
+// Points of a line in the registers of a thread; sums of levels that it computes together.
+enum { HS_POINTS = 16, HS_SUMS = 16 };
 
 HS_FN hs_complex hs_cmul(hs_complex a, hs_complex b) {
     return {hs_fma(a.re, b.re, -(a.im * b.im)), hs_fma(a.re, b.im, a.im * b.re)};
+}
+// sum + a b.
+HS_FN hs_complex hs_cadd_product(hs_complex sum, hs_complex a, hs_complex b) {
+    return {hs_fma(a.re, b.re, -hs_fma(a.im, b.im, -sum.re)), hs_fma(a.re, b.im, hs_fma(a.im, b.re, sum.im))};
 }
 HS_FN hs_complex hs_cadd(hs_complex a, hs_complex b) { return {a.re + b.re, a.im + b.im}; }
 HS_FN hs_complex hs_csub(hs_complex a, hs_complex b) { return {a.re - b.re, a.im - b.im}; }
@@ -165,14 +169,20 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     i64 out_plane;
     // Rows to compute.
     int row0, row1;
-    // Channels of the input, and filters.
-    int channels, filters;
+    // Channels of the input, its levels, and filters.
+    int channels, depth, filters;
+    // Responses that are added, of which so many read levels before the pixel's; levels of the result that a unit has; a
+    // unit reads one level more for each further response that is added.
+    int added, before, together;
     // Rows and columns of the result that a tile yields.
     int down, across;
     // Distances that filters read.
     int up, left;
-    // The first pixel of the result of the first pair; pairs down and across, in all planes, and per round.
-    int top, first, pairs_down, pairs_across, pairs, round;
+    // The first pixel of the result of the first pair; pairs down and across; units (a pair of some levels of a channel),
+    // in all and per round.
+    int top, first, pairs_down, pairs_across, units, round;
+    // Places of products and of spectra of filters among the tiles in scratch memory.
+    int products, spectra;
     // Blocks that share the work of a launch.
     int blocks;
     // Most taps of a filter.
@@ -195,32 +205,89 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     // Transforms of this round's pairs; products, which replace them if no filter uses them any more; spectra of
     // filters.
     __device__ __forceinline__ hs_complex* pair(int i) const { return (hs_complex*)scratch + (i64)i * (TALL * WIDE); }
-    __device__ __forceinline__ hs_complex* product(int i) const { return filters > 1 ? pair(round + i) : pair(i); }
-    __device__ __forceinline__ hs_complex* spectrum(int f) const { return pair((filters > 1 ? 2 : 1) * round + f); }
-    // Set if some tiles take no part in transforms; then one for each tile of all pairs.
+    __device__ __forceinline__ hs_complex* product(int i) const { return pair(products + i); }
+    __device__ __forceinline__ hs_complex* spectrum(int f) const { return pair(spectra + f); }
+    // Set if some tiles take no part in transforms; then one for each tile of all units.
     __device__ __forceinline__ int* some() const { return (int*)spectrum(filters); }
     __device__ __forceinline__ int* spoilt() const { return some() + 1; }
-    __device__ __forceinline__ int plane_of(int i) const { return i / (pairs_down * pairs_across); }
-    // The plane of the result of filter f that pair i contributes to.
-    __device__ __forceinline__ int plane_to(int i, int f) const {
-        const int plane = plane_of(i);
-        return (plane / channels * filters + f) * channels + plane % channels;
+    // Levels that a unit reads.
+    __device__ __forceinline__ int each() const { return together + added - 1; }
+    __device__ __forceinline__ int channel_of(int unit) const { return unit / (pairs_down * pairs_across) % channels; }
+    // The first level of the result.
+    __device__ __forceinline__ int level_of(int unit) const {
+        return unit / (pairs_down * pairs_across * channels) * together;
+    }
+    // The level of the image that the l-th transform of a unit reads, -1 beyond a border with a constant.
+    template <int BORDER> __device__ __forceinline__ int level_read(int unit, int l) const {
+        return hs_map<BORDER>(level_of(unit) + l - before, depth);
+    }
+    // Set if the z-th level of the k-th tiles of a unit is not computed by transforms.
+    __device__ __forceinline__ bool is_direct(int unit, int z, int k) const {
+        if (*some() == 0) return false;
+        int any = 0;
+        for (int l = z; l < z + added; ++l) any |= spoilt()[2 * ((i64)unit * each() + l) + k];
+        return any != 0;
     }
     __device__ __forceinline__ int top_of(int i) const { return top + i / pairs_across % pairs_down * down; }
     __device__ __forceinline__ int left_of(int i, int k) const { return first + (2 * (i % pairs_across) + k) * across; }
-    __device__ __forceinline__ hs_plane<T> plane(int i) const {
-        return {in + plane_of(i) * in_plane, height, width, start, end};
+    __device__ __forceinline__ hs_plane<T> plane(int level, int channel) const {
+        return {in + (i64)(level * channels + channel) * in_plane, height, width, start, end};
+    }
+    // The result for filter f of the z-th level of a unit.
+    __device__ __forceinline__ T* plane_to(int unit, int z, int f) const {
+        const int responses = filters / added, response = responses == 1 ? 0 : f;
+        return out + ((i64)((level_of(unit) + z) * responses + response) * channels + channel_of(unit)) * out_plane;
     }
 };
 
-// Launch `pass`. The first transforms columns of filters. Then each round of pairs has two launches, and two for each
+// Sums of products across levels, a point of several levels in each thread.
+template <int THREADS, class T, int TALL, int WIDE>
+HS_FN void hs_fourier_sums(const hs_fourier_tiles<T, TALL, WIDE>& t, int count) {
+    constexpr i64 SIZE = TALL * WIDE;
+    const int groups = (t.together + HS_SUMS - 1) / HS_SUMS, last = t.each() - 1;
+    for (i64 i = (i64)blockIdx.x * THREADS + threadIdx.x; i < count * groups * SIZE; i += (i64)t.blocks * THREADS) {
+        const int at = i % SIZE, first = i / SIZE % groups * HS_SUMS, unit = i / SIZE / groups;
+        const hs_complex* from = t.pair(unit * t.each()) + at;
+        const hs_complex* by = t.spectrum(0) + at;
+        hs_complex sum[HS_SUMS], level[HS_SUMS];
+#pragma unroll
+        for (int k = 0; k < HS_SUMS; ++k) {
+            sum[k] = {0.0, 0.0};
+            level[k] = from[min(first + k, last) * SIZE];
+        }
+        for (int f = 0; f < t.filters; f += HS_SUMS) {
+#pragma unroll
+            for (int n = 0; n < HS_SUMS; ++n) {
+                if (f + n < t.filters) {
+                    const hs_complex s = by[(f + n) * SIZE];
+#pragma unroll
+                    for (int k = 0; k < HS_SUMS; ++k) {
+                        const hs_complex v = level[(k + n) % HS_SUMS];
+                        sum[k] = f + n == 0 ? hs_cmul(v, s) : hs_cadd_product(sum[k], v, s);
+                    }
+                    level[n] = from[min(first + f + n + HS_SUMS, last) * SIZE];
+                }
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < HS_SUMS; ++k)
+            if (first + k < t.together) t.product(unit * t.together + first + k)[at] = sum[k];
+    }
+}
+
+// Launch `pass`. The first transforms columns of filters. Then each round of units has two launches, and two for each
 // filter: columns of pairs, and rows of filters; if some tiles take no part in transforms, columns of pairs again
-// without them; for each filter rows, there and back, and then columns back.
-template <int BORDER, int LINES, int THREADS, class T, int TALL, int WIDE>
+// without them; for each filter rows, there and back, and then columns back. If responses are added (SUMS), four launches
+// take the place of those for filters: rows, sums of products, rows back and columns back.
+template <int BORDER, bool SUMS, int LINES, int THREADS, class T, int TALL, int WIDE>
 HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_complex* s) {
-    const int passes = 2 + 2 * t.filters, stage = pass == 0 ? -1 : (pass - 1) % passes;
-    const int before = pass == 0 ? 0 : (pass - 1) / passes * t.round, count = min(t.round, t.pairs - before);
+    const int passes = SUMS ? 6 : 2 + 2 * t.filters, stage = pass == 0 ? -1 : (pass - 1) % passes;
+    const int before = pass == 0 ? 0 : (pass - 1) / passes * t.round, count = min(t.round, t.units - before);
     if (stage == 1 && *t.some() == 0) return;
+    if (SUMS && stage == 3) {
+        hs_fourier_sums<THREADS>(t, count);
+        return;
+    }
     const bool down = stage < 2 || stage % 2 == 1, across = stage < 2 ? stage == 0 && before == 0 : stage % 2 == 0;
     hs_complex* of_columns = s + THREADS * (HS_POINTS + 1);
     hs_complex* of_rows = of_columns + hs_root(TALL);
@@ -235,9 +302,10 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
     // Teams beyond the last lines repeat the last ones, and do not store the result.
     if (stage < 2) {
         constexpr int GROUPS = WIDE / LINES;
-        const int all = (stage < 0 ? t.filters : count) * GROUPS;
+        const int all = (stage < 0 ? t.filters : count * t.each()) * GROUPS;
         if (stage < 0)
-            for (int i = blockIdx.x * THREADS + threadIdx.x; i <= 2 * t.pairs; i += t.blocks * THREADS) t.some()[i] = 0;
+            for (int i = blockIdx.x * THREADS + threadIdx.x; i <= 2 * t.units * t.each(); i += t.blocks * THREADS)
+                t.some()[i] = 0;
         for (int i = blockIdx.x * columns.COUNT; i < all; i += t.blocks * columns.COUNT) {
             const int group = min(i + columns.index, all - 1), p = group / GROUPS;
             const int column = group % GROUPS * LINES + columns.line;
@@ -255,21 +323,22 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
 #pragma unroll
                 for (int e = 0; e < HS_POINTS; ++e) v[e] = columns.s[columns.shared(columns.template place<TALL>(e))];
             } else {
-                const hs_plane<T> in = t.plane(before + p);
-                const int top = t.top_of(before + p) - t.up;
+                const int unit = before + p / t.each(), level = t.template level_read<BORDER>(unit, p % t.each());
+                const hs_plane<T> in = t.plane(max(level, 0), t.channel_of(unit));
+                const int top = t.top_of(unit) - t.up;
                 // Rows first, and then all pixels without a branch: many loads overlap.
                 int y[HS_POINTS];
 #pragma unroll
                 for (int e = 0; e < HS_POINTS; ++e) {
                     bool outside;
                     const int row = hs_row<BORDER>(in, top + columns.template place<TALL>(e), outside);
-                    y[e] = outside ? -1 : row - in.start;
+                    y[e] = outside || level < 0 ? -1 : row - in.start;
                 }
-                int* spoilt = t.spoilt() + 2 * (before + p);
+                int* spoilt = t.spoilt() + 2 * (before * t.each() + p);
                 f64 pixel[2][HS_POINTS];
 #pragma unroll
                 for (int k = 0; k < 2; ++k) {
-                    const int x = hs_map<BORDER>(t.left_of(before + p, k) - t.left + column, in.width);
+                    const int x = hs_map<BORDER>(t.left_of(unit, k) - t.left + column, in.width);
                     // Without rows in the buffer, no pixel that is read is used.
                     const T* from = in.start < in.end ? in.data + max(x, 0) : (const T*)t.roots;
                     bool off = stage == 1 && spoilt[k] != 0;
@@ -297,22 +366,30 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
     // Rows of filters, once, or of pairs.
     if (across) {
         constexpr int STRIPS = TALL / LINES;
-        const int all = (stage == 0 ? t.filters : count) * STRIPS;
+        const bool back = SUMS && stage == 4;
+        const int all = (stage == 0 ? t.filters : count * (back ? t.together : t.each())) * STRIPS;
         for (int i = blockIdx.x * rows.COUNT; i < all; i += t.blocks * rows.COUNT) {
             const int strip = min(i + rows.index, all - 1), p = strip / STRIPS;
             const int at = (strip % STRIPS * LINES + rows.line) * WIDE;
-            const hs_complex* from = (stage == 0 ? t.spectrum(p) : t.pair(p)) + at;
+            hs_complex* from = (stage == 0 ? t.spectrum(p) : back ? t.product(p) : t.pair(p)) + at;
+            if (!back) {
 #pragma unroll
-            for (int e = 0; e < HS_POINTS; ++e) v[e] = from[rows.template place<WIDE>(e)];
-            rows.forth(v);
-            if (stage == 0) {
+                for (int e = 0; e < HS_POINTS; ++e) v[e] = from[rows.template place<WIDE>(e)];
+                rows.forth(v);
+            } else {
+#pragma unroll
+                for (int e = 0; e < HS_POINTS; ++e) v[e] = from[rows.frequency(e)];
+            }
+            if (stage == 0 || SUMS && !back) {
                 if (i + rows.index >= all) continue;
 #pragma unroll
-                for (int e = 0; e < HS_POINTS; ++e) t.spectrum(p)[at + rows.frequency(e)] = v[e];
+                for (int e = 0; e < HS_POINTS; ++e) from[rows.frequency(e)] = v[e];
             } else {
-                const hs_complex* by = t.spectrum(stage / 2 - 1) + at;
+                if (!SUMS) {
+                    const hs_complex* by = t.spectrum(stage / 2 - 1) + at;
 #pragma unroll
-                for (int e = 0; e < HS_POINTS; ++e) v[e] = hs_cmul(v[e], by[rows.frequency(e)]);
+                    for (int e = 0; e < HS_POINTS; ++e) v[e] = hs_cmul(v[e], by[rows.frequency(e)]);
+                }
                 rows.back(v);
                 if (i + rows.index >= all) continue;
 #pragma unroll
@@ -324,7 +401,8 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
         }
     }
     if (down && stage >= 2) {
-        const int f = stage / 2 - 1, groups = (t.across + LINES - 1) / LINES, all = count * groups;
+        const int f = stage / 2 - 1, groups = (t.across + LINES - 1) / LINES, results = count * t.together;
+        const int all = results * groups;
         for (int i = blockIdx.x * columns.COUNT; i < all; i += t.blocks * columns.COUNT) {
             const int group = min(i + columns.index, all - 1), p = group / groups;
             const int dx = group % groups * LINES + columns.line;
@@ -332,13 +410,13 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
 #pragma unroll
             for (int e = 0; e < HS_POINTS; ++e) v[e] = from[columns.frequency(e) * WIDE];
             columns.back(v);
-            if (i + columns.index >= all || dx >= t.across) continue;
-            const int y0 = t.top_of(before + p);
+            const int unit = before + p / t.together, z = p % t.together;
+            if (i + columns.index >= all || dx >= t.across || t.level_of(unit) + z >= t.depth) continue;
+            const int y0 = t.top_of(unit);
             for (int k = 0; k < 2; ++k) {
-                const int x = t.left_of(before + p, k) + dx;
-                if (x < 0 || x >= t.width) continue;
-                T* out = t.out + t.plane_to(before + p, f) * t.out_plane + x;
-                if (t.spoilt()[2 * (before + p) + k] != 0) continue;
+                const int x = t.left_of(unit, k) + dx;
+                if (x < 0 || x >= t.width || t.is_direct(unit, z, k)) continue;
+                T* out = t.plane_to(unit, z, f) + x;
 #pragma unroll
                 for (int e = 0; e < HS_POINTS; ++e) {
                     const int dy = columns.template place<TALL>(e), y = y0 + dy;
@@ -351,26 +429,34 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
         // Tiles that take no part in transforms: four rows at a time, with the same taps.
         constexpr int ROWS = 4;
         const int strips = (t.down + ROWS - 1) / ROWS;
-        for (int i = blockIdx.x; i < 2 * count * strips; i += t.blocks) {
-            const int p = before + i / (2 * strips), k = i / strips % 2;
-            if (t.spoilt()[2 * p + k] == 0) continue;
-            const hs_plane<T> in = t.plane(p);
-            const int y0 = t.top_of(p), x0 = t.left_of(p, k), first = y0 + i % strips * ROWS;
+        for (int i = blockIdx.x; i < 2 * results * strips; i += t.blocks) {
+            const int p = i / (2 * strips), k = i / strips % 2, unit = before + p / t.together, z = p % t.together;
+            if (t.level_of(unit) + z >= t.depth || !t.is_direct(unit, z, k)) continue;
+            const int y0 = t.top_of(unit), x0 = t.left_of(unit, k), first = y0 + i % strips * ROWS;
             const int last = min(y0 + t.down, t.row1) - 1;
-            const bool inside = hs_holds(in, y0 - t.up, y0 - t.up + TALL, x0 - t.left, x0 - t.left + WIDE);
-            T* out = t.out + t.plane_to(p, f) * t.out_plane;
+            T* out = t.plane_to(unit, z, f);
             for (int x = max(x0, 0) + threadIdx.x; x < min(x0 + t.across, t.width); x += THREADS) {
-                T sum[ROWS] = {};
+                T sum[ROWS];
+                for (int g = SUMS ? 0 : f; g <= (SUMS ? t.filters - 1 : f); ++g) {
+                    const int level = t.template level_read<BORDER>(unit, SUMS ? z + g : 0);
+                    const hs_plane<T> in = t.plane(max(level, 0), t.channel_of(unit));
+                    const bool inside = hs_holds(in, y0 - t.up, y0 - t.up + TALL, x0 - t.left, x0 - t.left + WIDE);
+                    T response[ROWS] = {};
 #pragma unroll 4
-                for (int n = f * t.taps; n < f * t.taps + t.ends[f]; ++n) {
-                    const int dy = t.places[2 * n] - t.up, right = x + t.places[2 * n + 1] - t.left;
-                    const T weight = (T)t.weights[n];
+                    for (int n = g * t.taps; n < g * t.taps + t.ends[g]; ++n) {
+                        const int dy = t.places[2 * n] - t.up, right = x + t.places[2 * n + 1] - t.left;
+                        const T weight = (T)t.weights[n];
 #pragma unroll
-                    for (int r = 0; r < ROWS; ++r) {
-                        const int y = min(first + r, last) + dy;
-                        const T pixel = inside ? in.at(y, right) : hs_pixel<BORDER, BORDER>(in, y, right, t.outside);
-                        sum[r] = hs_fma(weight, pixel, sum[r]);
+                        for (int r = 0; r < ROWS; ++r) {
+                            const int y = min(first + r, last) + dy;
+                            T pixel = t.outside;
+                            if (level >= 0) pixel = inside ? in.at(y, right) : hs_pixel<BORDER, BORDER>(in, y, right, t.outside);
+                            response[r] = hs_fma(weight, pixel, response[r]);
+                        }
                     }
+#pragma unroll
+                    for (int r = 0; r < ROWS; ++r)
+                        sum[r] = SUMS && g > 0 ? sum[r] + response[r] : response[r];
                 }
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r)

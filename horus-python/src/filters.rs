@@ -55,18 +55,20 @@ pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
     }
 }
 
-/// Correlation in the plane, within a tolerance if there is one. Images of `f64` yield `f64`, all others `f32`.
+/// Correlation with the parts of a filter, each with the level that it reads, within a tolerance if there is one. Images
+/// of `f64` yield `f64`, all others `f32`.
 #[pyfunction]
 pub(crate) fn correlate(
     a: &PyImage,
-    filter: &PyFilter,
+    parts: Vec<(PyRef<'_, PyFilter>, isize)>,
     mode: &str,
     cval: f64,
     within: Option<f64>,
 ) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
+    let parts: Vec<_> = parts.iter().map(|(filter, level)| (filter.0.clone(), *level)).collect();
     numbers!(&a.any, "correlate", image => {
-        a.recorded(|| near(&image.with_border(border), within).correlate(&filter.0))
+        a.recorded(|| bindings::correlate(&near(&image.with_border(border), within), &parts))
     })
 }
 

@@ -176,14 +176,14 @@ impl Sweep {
             SweepLaunch { name, kernel, inputs, image, measured: f64::INFINITY, predicted: 0.0 }
         };
         let mut jobs = vec![job("direct".into(), direct(&filter, border, self.dtype), 0, self.dtype)];
-        let chosen = match algorithm(&filter, border, self.dtype, shape, self.within) {
+        let chosen = match algorithm(&filter, border, self.dtype, shape, self.within).0 {
             Algorithm::Tiles(tiles) => Some(tiles.tile),
             Algorithm::Direct(_) | Algorithm::Sum(_) => None,
         };
         let largest = |tile: [usize; 2]| step(tile, filter.reach()).into_iter().all(|n| n > 0);
         let square = (EXTENTS[0].ilog2()..=EXTENTS[1].ilog2()).map(|k| [1 << k; 2]).filter(|t| t[0] >= 64);
         for tile in chosen.into_iter().chain(square.filter(|t| Some(*t) != chosen)).filter(|t| largest(*t)) {
-            let how = Fourier { filters: [filter.clone()].into(), border, tile, origin: [0, 0] };
+            let how = Fourier::of([filter.clone()], border, tile);
             jobs.push(job(format!("{}x{}", tile[0], tile[1]), Kernel::from(how), 1, linear));
         }
         (jobs, usize::from(chosen.is_some()))

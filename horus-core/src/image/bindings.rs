@@ -5,7 +5,7 @@
 use super::equalize::adapted;
 use super::{Argument, Image, MovingWindow};
 use crate::dtype::{Element, Pixel};
-use crate::error::Result;
+use crate::error::{Call, Result};
 use crate::ops::edge::InsidePixels;
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::{Filter, Pairing};
@@ -49,6 +49,12 @@ pub fn compare<T: Pixel>(image: &Image<T>, op: PixelOp, other: impl Argument<T>)
 #[track_caller]
 pub fn cast<T: Element, U: Pixel>(image: &Image<T>) -> Image<U> {
     image.cast()
+}
+
+/// Correlation with the parts of a filter, each with the level that it reads, relative to that of the pixel.
+#[track_caller]
+pub fn correlate<T: Pixel>(image: &Image<T>, parts: &[(Filter, isize)]) -> Image<T::Linear> {
+    image.parts(Call::of("correlate"), parts, image.border())
 }
 
 /// A linear filter in the type of the image, rounded as SciPy rounds it; each tap reads the level of its

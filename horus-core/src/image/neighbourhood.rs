@@ -31,8 +31,8 @@ impl Mixing for Smoothed {
 impl<T: Pixel> Image<T> {
     /// Allows a faster, inexact algorithm for the linear filter that is called on the result. No
     /// pixel differs from the exact sum by more than `t * max|pixel| * sum|taps|`. This is the
-    /// worst case over all images; a constant beyond the border counts as a pixel. In volumes
-    /// filtered along the depth, the bound holds for the filter in the plane.
+    /// worst case over all images; a constant beyond the border counts as a pixel. Filters with a
+    /// part for each level are covered, filters along the depth alone are exact.
     ///
     /// The algorithm follows from taps, type, size and `t`, so results have the same bits on all
     /// devices, threads and ranks. Plans name it with its bound. If no faster algorithm is within
@@ -217,7 +217,7 @@ impl<T: Pixel> Image<T> {
         site: Site,
     ) -> Image<T> {
         let Some(t) = tolerance else { return self.node(Op::Correlate(filter.clone(), border), site) };
-        match tolerance::algorithm(filter, border, pixels, self.shape(), t) {
+        match tolerance::algorithm(filter, border, pixels, self.shape(), t).0 {
             Algorithm::Direct(filter) => self.node(Op::Correlate(filter, border), site),
             Algorithm::Tiles(tiles) => self.node(Op::from(tiles), site),
             Algorithm::Sum(terms) => {
@@ -234,15 +234,14 @@ impl<T: Pixel> Image<T> {
     /// Correlates, with taps rotated about their anchor or unchanged.
     fn filtered(&self, call: Call, taps: Taps<'_>, turned: bool) -> Image<T::Linear> {
         let border = self.border();
-        match taps {
-            Taps::Plane(filter) => self.attempt(self.shape(), || {
-                check_filter(call, filter)?;
-                let filter = if turned { filter.flipped() } else { filter.clone() };
-                Ok(self.linear(call.site).response(&filter, border, (T::TAG, self.tolerance), call.site))
-            }),
-            Taps::Levels(filters) => self.parts(call, filters, border, turned),
-            Taps::Depth(taps) => self.along_depth(call, &Filter::column(taps), border, turned),
-        }
+        let filters = match taps {
+            Taps::Plane(filter) => std::slice::from_ref(filter),
+            Taps::Levels(filters) => filters,
+            Taps::Depth(taps) => return self.along_depth(call, &Filter::column(taps), border, turned),
+        };
+        let anchor = (filters.len() / 2).cast_signed();
+        let part = |(filter, on): (&Filter, isize)| if turned { (filter.flipped(), -on) } else { (filter.clone(), on) };
+        self.parts(call, &filters.iter().zip(-anchor..).map(part).collect::<Vec<_>>(), border)
     }
 }
 
@@ -409,7 +408,7 @@ impl<T: Pixel> Image<T> {
         }
         let middle = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [1.0, 1.0, -6.0, 1.0, 1.0]);
         let dot = Filter::row([1.0]);
-        self.parts(Call::of("laplace"), &[dot.clone(), middle, dot], self.border(), false)
+        self.parts(Call::of("laplace"), &[(dot.clone(), -1), (middle, 0), (dot, 1)], self.border())
     }
 }
 

@@ -7,7 +7,10 @@ use super::neighbourhood::check_filter;
 use super::{Image, PerAxis};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, Error, Site};
-use crate::filters::{self, Footprint};
+use crate::filters::{self, Footprint, tolerance};
+use crate::ir::graph::Op;
+use crate::ops::Fourier;
+use crate::ops::fourier::EXTENTS;
 use crate::ops::neighbourhood::{Filter, Reduce};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Border, Shape};
@@ -52,24 +55,35 @@ impl<T: Pixel> Image<T> {
         })
     }
 
-    /// Correlates with a part for each level.
-    pub(super) fn parts(&self, call: Call, filters: &[Filter], border: Border, turned: bool) -> Image<T::Linear> {
+    /// Correlates with the parts of a filter, each with the level that it reads, relative to that of the pixel.
+    pub(super) fn parts(&self, call: Call, parts: &[(Filter, isize)], border: Border) -> Image<T::Linear> {
         self.attempt(self.shape(), || {
-            filters.iter().try_for_each(|filter| check_filter(call, filter))?;
-            let (linear, anchor) = (self.linear(call.site), (filters.len() / 2).cast_signed());
-            let responses = filters.iter().zip(-anchor..).map(|(filter, on)| {
-                let (filter, on) = if turned { (filter.flipped(), -on) } else { (filter.clone(), on) };
-                linear.levels(self.depth(), 1, on, border, call.site).response(
-                    &filter,
-                    border,
-                    (T::TAG, self.tolerance),
-                    call.site,
-                )
+            parts.iter().try_for_each(|(filter, _)| check_filter(call, filter))?;
+            let linear = self.linear(call.site);
+            if let Some(tiles) = self.tolerance.and_then(|t| self.transforms(parts, border, t)) {
+                return Ok(linear.node(Op::from(tiles), call.site));
+            }
+            let responses = parts.iter().map(|(filter, on)| {
+                let level = linear.levels(self.depth(), 1, *on, border, call.site);
+                level.response(filter, border, (T::TAG, self.tolerance), call.site)
             });
             let sum =
                 responses.reduce(|sum: Image<T::Linear>, response| together(PixelOp::Add, &sum, &response, call.site));
             sum.ok_or(Error::Empty { op: call.op, shape: Shape::volume(0, 1, 1, 1), site: call.site })
         })
+    }
+
+    /// The transforms for a filter across levels, if they cost less than its parts.
+    fn transforms(&self, parts: &[(Filter, isize)], border: Border, t: f64) -> Option<Fourier> {
+        let on = || parts.iter().map(|(_, on)| *on).chain([0]);
+        let (first, last) = (on().min()?, on().max()?);
+        if first == last || last - first >= EXTENTS[1].cast_signed() {
+            return None;
+        }
+        let part =
+            |on| parts.iter().find(|part| part.1 == on).map_or_else(|| Filter::sparse([], []), |part| part.0.clone());
+        let filters: Vec<Filter> = (first..=last).map(part).collect();
+        tolerance::across(&filters, first.unsigned_abs(), border, T::TAG, self.shape(), t)
     }
 }
 

@@ -75,7 +75,7 @@ fn each_operation() -> ConformanceProgram {
     let v19 = p.op(Op::from(Lookup), &[v7, v18], Shape::new(4, 5, 1), DType::F32);
     let v20 = p.op(Op::from(Remap { sampling: Sampling::Linear, border: Border::Reflect, outside: None }), &[v0, v3, v19], Shape::new(4, 5, 1), DType::F32);
     let v21 = p.op(Op::from(Resize { how: Resampling::Triangle, rows: ResizedLines { from: 4, of: 4, to: 3, first: 0 }, columns: ResizedLines { from: 5, of: 5, to: 7, first: 0 } }), &[v20], Shape::new(3, 7, 1), DType::F32);
-    let v22 = p.op(Op::from(Fourier { filters: [Filter::dense(3, 3, vec![0.125, 0.25, 0.125, 0.25, 0.5, 0.25, 0.125, 0.25, 0.125])].into(), border: Border::Replicate, tile: [16, 16], origin: [0, 0] }), &[v0], Shape::new(4, 5, 1), DType::F32);
+    let v22 = p.op(Op::from(Fourier { across: None, origin: [0, 0], ..Fourier::of([Filter::dense(3, 3, vec![0.125, 0.25, 0.125, 0.25, 0.5, 0.25, 0.125, 0.25, 0.125])], Border::Replicate, [16, 16]) }), &[v0], Shape::new(4, 5, 1), DType::F32);
     let v23 = p.op(Op::from(Sliding { how: Windowed::Mean(BoxMean { reach: Reach { up: 1, down: 0, left: 2, right: 1 }, count: 8 }), border: Border::Wrap }), &[v19], Shape::new(4, 5, 1), DType::F32);
     let v24 = p.op(Op::from(Sliding { how: Windowed::Rank(Ranked { spans: [FootprintSpan { z: 0, y: 0, from: -1, to: 2 }].into(), place: 1 }), border: Border::Reflect }), &[v22], Shape::new(4, 5, 1), DType::F32);
     let v25 = p.op(Op::from(RowReduce::Sum), &[v23], Shape::new(4, 1, 1), DType::F64);

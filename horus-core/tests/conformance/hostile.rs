@@ -297,7 +297,7 @@ fn wrongs(good: &LaunchCase) -> Vec<(String, LaunchCase)> {
     if let Kernel::Whole(Whole::Fourier(how)) = &good.kernel {
         let far = Filter::sparse([(i32::MIN, i32::MAX)], [1.0]);
         let wide = Filter::dense(3, 17, vec![1.0; 51]);
-        let of = |filters: &[Filter]| Fourier { filters: filters.into(), ..how.clone() };
+        let of = |filters: &[Filter]| Fourier { filters: filters.into(), across: None, ..how.clone() };
         for other in [
             of(&[]),
             of(&[far]),
@@ -307,7 +307,9 @@ fn wrongs(good: &LaunchCase) -> Vec<(String, LaunchCase)> {
             Fourier { tile: [0, 16], ..how.clone() },
             Fourier { tile: [16, 17], ..how.clone() },
             Fourier { tile: [usize::MAX, 1024], ..how.clone() },
-            Fourier { origin: [14, 0], ..how.clone() },
+            Fourier { across: Some(how.filters.len()), ..how.clone() },
+            Fourier { across: Some(usize::MAX), ..how.clone() },
+            Fourier { origin: [15, 0], ..how.clone() },
             Fourier { origin: [0, usize::MAX], ..how.clone() },
         ] {
             add("tiles that cannot be", good.with(|c| c.kernel = Kernel::from(other)));

@@ -351,13 +351,19 @@ fn filters_by_transforms() {
                 let two = [Filter::dense(3, 5, taps(15)), Filter::dense(3, 5, vec![0.25; 15])];
                 let sparse = Filter::sparse([(-4, 0), (1, 2), (1, 2)], [0.5, 1.5, -3.0]);
                 let ops = [
-                    Fourier { filters: two.into(), border, tile: [16, 16], origin: [0, 0] },
-                    Fourier { filters: [sparse].into(), border, tile: [32, 16], origin: [26, 27] },
+                    Fourier::of(two.clone(), border, [16, 16]),
+                    Fourier { origin: [26, 27], ..Fourier::of([sparse.clone()], border, [32, 16]) },
+                    // Filters of two reaches, and a level that is not read.
+                    Fourier {
+                        across: Some(usize::from(dtype == DType::F32)),
+                        ..Fourier::of([two[0].clone(), Filter::sparse([], []), sparse.clone()], border, [16, 32])
+                    },
+                    Fourier { across: Some(1), ..Fourier::of(two, border, [16, 16]) },
                 ];
                 let roots: Vec<_> = ops
                     .into_iter()
                     .map(|how| {
-                        let to = Shape { channels: shape.channels * how.filters.len(), ..shape };
+                        let to = Shape { channels: shape.channels * how.responses(), ..shape };
                         p.op(Op::from(how), &[some], to, dtype)
                     })
                     .collect();

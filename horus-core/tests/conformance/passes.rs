@@ -71,10 +71,8 @@ fn add_rare(p: &mut ConformanceProgram, shape: Shape, d: &mut Draw<'_>) {
         let rows = p.op(Op::from(how), &[last], Shape { width: 1, ..plane }, DType::F32);
         p.op(Op::from(how.fold()), &[rows], Shape::new(1, 1, 1), DType::F32)
     });
-    let responses = [(); 2].map(|()| {
-        let filters = [Filter::dense(5, 3, d.taps(15))].into();
-        p.like(Op::from(Fourier { filters, border, tile: [16, 16], origin: [0, 0] }), last)
-    });
+    let responses =
+        [(); 2].map(|()| p.like(Op::from(Fourier::of([Filter::dense(5, 3, d.taps(15))], border, [16, 16])), last));
     let sum = p.pixel(PixelOp::Add, &responses);
     p.graph.roots.extend(folded.into_iter().chain([sum]));
 }

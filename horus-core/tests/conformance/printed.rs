@@ -181,8 +181,9 @@ fn whole_image(of: &Whole) -> String {
             format!("Resize {{ how: Resampling::{how:?}, rows: {rows:?}, columns: {columns:?} }}")
         }
         Whole::Fourier(how) => {
-            let rest = format!("border: {}, tile: {:?}, origin: {:?}", border(how.border), how.tile, how.origin);
-            format!("Fourier {{ filters: [{}].into(), {rest} }}", list(&how.filters, filter))
+            let rest = format!("across: {:?}, origin: {:?}", how.across, how.origin);
+            let filters = list(&how.filters, filter);
+            format!("Fourier {{ {rest}, ..Fourier::of([{filters}], {}, {:?}) }}", border(how.border), how.tile)
         }
         Whole::Windowed(Sliding { how, border: edge }) => {
             let how = match how {

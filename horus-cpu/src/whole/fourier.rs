@@ -2,7 +2,8 @@
 //!
 //! Lines are transformed eight at a time, one in each SIMD lane. Columns are transformed and stored transposed, so that
 //! rows are then adjacent as the columns were. Rows are transformed, multiplied by the spectrum of the filter and
-//! transformed back while they are in the cache.
+//! transformed back while they are in the cache. Across levels, the transforms of several levels are held point by point, so
+//! that the sums for a level replace the transforms of the first level that they read.
 
 use std::ops::Range;
 
@@ -63,11 +64,25 @@ impl TransformRoots {
 }
 
 /// Parts common to all tiles of a launch.
-struct FourierContext<'a> {
+struct FourierContext<'a, T> {
     how: &'a Fourier,
+    input: TypedInput<'a, T>,
+    /// Levels and channels of the input.
+    depth: usize,
+    channels: usize,
+    isa: Isa,
     /// Roots for columns and for rows.
     roots: [TransformRoots; 2],
+    /// Spectra of the filters, one after the other; of filters that are added, point by point.
+    spectra: Vec<Vec<Point>>,
 }
+
+/// Most bytes of the transforms of levels that a thread holds.
+const HELD: usize = 32 << 20;
+/// Levels whose sums are computed together, so that spectra are loaded once for them.
+const SUMS: usize = 4;
+/// Jobs for each thread, so that all end at nearly the same time.
+const JOBS: usize = 4;
 
 /// Memory for a pair of tiles.
 struct TilePairMemory<T> {
@@ -79,6 +94,10 @@ struct TilePairMemory<T> {
     columns: Vec<Point>,
     /// Transformed columns, transposed: for each eight rows, a point for each column.
     turned: Vec<Point>,
+    /// For each point of a transform, those of all levels that are held.
+    levels: Vec<Point>,
+    /// The tiles of these levels that take part in transforms.
+    levels_in_use: Vec<[bool; 2]>,
     /// Product with the spectrum of a filter, transformed back along rows.
     product: Vec<Point>,
     /// The responses of both tiles to a filter, row-major.
@@ -95,15 +114,19 @@ impl<T: Float> TilePairMemory<T> {
             in_use: [false; 2],
             columns: vec![NOTHING; height],
             turned: points(),
+            levels: Vec::new(),
+            levels_in_use: Vec::new(),
             product: points(),
             responses: plane(down * across.next_multiple_of(GROUP)),
         }
     }
 }
 
-/// A pair of tiles to compute: the first pixel of its result, and its part of each row of each filter's response.
+/// Pairs of tiles to compute: the first pixel of their result, the first level, and for each level and filter the rows
+/// of its response.
 struct TilePair<'a, T> {
-    input: usize,
+    channel: usize,
+    level: usize,
     corner: [isize; 2],
     /// The first row that is computed.
     first: isize,
@@ -116,62 +139,139 @@ fn filter<T: Float>(input: TypedInput<'_, T>, how: &Fourier, out: &mut [T], to: 
     if rows.is_empty() || geometry.shape.is_empty() {
         return;
     }
-    let [height, width] = how.tile;
-    let shared = FourierContext { how, roots: [TransformRoots::of(height), TransformRoots::of(width)] };
-    let spectra: Vec<Vec<Point>> =
-        parallel::map(threads, how.filters.len(), |f| spectrum(isa, &shared, &how.filters[f]));
-    let jobs = jobs(how, out, to);
+    let roots = how.tile.map(TransformRoots::of);
+    let spectra = parallel::map(threads, how.filters.len(), |f| spectrum(isa, how, &roots, &how.filters[f]));
+    let (depth, channels) = (geometry.shape.depth, geometry.shape.channels / how.responses());
+    let pairs = how.pairs_of(Rect { rows, columns: Window::whole(geometry.shape.width) }) * channels;
+    let most = depth.div_ceil((JOBS * threads).div_ceil(pairs)).max(how.added());
+    let together = how.together(depth, HELD, false).min(most);
+    let jobs = jobs(how, together, out, to);
+    let mut context = FourierContext { how, input, depth, channels, isa, roots, spectra };
     // Memory of a pair is reused for the next.
-    let run = |pair: &mut TilePairMemory<T>, mut job: TilePair<'_, T>| {
-        read(&input.plane(job.input), how, job.corner, pair);
+    let memory = || TilePairMemory::of(how);
+    if how.across.is_none() {
+        parallel::fold(threads, jobs, memory, |pair, job| context.filter(pair, job));
+    } else {
+        let by_points = |i: usize| context.spectra.iter().map(move |spectrum| spectrum[i]);
+        context.spectra = vec![(0..context.spectra[0].len()).flat_map(by_points).collect()];
+        parallel::fold(threads, jobs, memory, |pair, job| context.filter_across(pair, job));
+    }
+}
+
+impl<T: Float> FourierContext<'_, T> {
+    /// The responses to each filter.
+    fn filter(&self, pair: &mut TilePairMemory<T>, mut job: TilePair<'_, T>) {
+        let how = self.how;
+        self.read(Some(job.level), &job, pair);
         let some = pair.in_use != [false; 2];
         if some {
-            forth(isa, &shared, pair);
+            forth(self.isa, how, &self.roots, pair);
         }
         for (f, rows) in job.rows.iter_mut().enumerate() {
             if some {
-                respond(isa, &shared, &spectra[f], pair);
+                respond(self.isa, how, &self.roots, &Products::With(&self.spectra[f]), pair);
             }
             for k in 0..2 {
                 if !pair.in_use[k] {
-                    direct(isa, how, &how.filters[f], &pair.pixels[k], &mut pair.responses[k]);
+                    direct(self.isa, how, &how.filters[f], &pair.pixels[k], &mut pair.responses[k]);
                 }
             }
             write(how, job.corner, job.first, pair, rows);
         }
-    };
-    parallel::fold(threads, jobs, || TilePairMemory::of(how), run);
+    }
+
+    /// The sums of responses, for several levels.
+    fn filter_across(&self, pair: &mut TilePairMemory<T>, mut job: TilePair<'_, T>) {
+        let (how, added, count) = (self.how, self.how.added(), job.rows.len());
+        let read = count + added - 1;
+        // Levels past the last are added up in vain; an odd distance, so that points share few cache sets.
+        let stride = (count.next_multiple_of(SUMS) + added - 1) | 1;
+        pair.levels_in_use.clear();
+        pair.levels.resize(pair.turned.len() * stride, NOTHING);
+        for l in 0..read {
+            self.read(how.level(job.level + l, 0, self.depth), &job, pair);
+            pair.levels_in_use.push(pair.in_use);
+            forth(self.isa, how, &self.roots, pair);
+            for (levels, point) in pair.levels.chunks_exact_mut(stride).zip(&pair.turned) {
+                levels[l] = *point;
+            }
+        }
+        add_levels(self.isa, &mut pair.levels, stride, &self.spectra[0], count);
+        let levels = std::mem::take(&mut pair.levels);
+        for z in 0..count {
+            respond(self.isa, how, &self.roots, &Products::Level { levels: &levels, stride, z }, pair);
+            for k in 0..2 {
+                if !pair.levels_in_use[z..z + added].iter().all(|in_use| in_use[k]) {
+                    self.direct_across(&job, z, k, pair);
+                }
+            }
+            write(how, job.corner, job.first, pair, &mut job.rows[z]);
+        }
+        pair.levels = levels;
+    }
+
+    /// The sum of the responses of a tile of the `z`-th level, tap by tap.
+    fn direct_across(&self, job: &TilePair<'_, T>, z: usize, k: usize, pair: &mut TilePairMemory<T>) {
+        let mut sum: Vec<T> = Vec::new();
+        for (f, filter) in self.how.filters.iter().enumerate() {
+            self.read(self.how.level(job.level + z, f, self.depth), job, pair);
+            direct(self.isa, self.how, filter, &pair.pixels[k], &mut pair.responses[k]);
+            match sum.is_empty() {
+                true => sum.clone_from(&pair.responses[k]),
+                false => sum.iter_mut().zip(&pair.responses[k]).for_each(|(sum, v)| *sum = sum.add(*v)),
+            }
+        }
+        pair.responses[k] = sum;
+    }
+
+    /// Reads a pair of tiles of a level, or of the constant beyond the border.
+    fn read(&self, level: Option<usize>, job: &TilePair<'_, T>, pair: &mut TilePairMemory<T>) {
+        match level {
+            Some(level) => {
+                read(&self.input.plane(level * self.channels + job.channel), self.how, job.corner, pair);
+            }
+            None => {
+                let outside = self.how.border.constant().map_or(T::ZERO, T::from_f64);
+                pair.in_use = [outside.abs() <= T::from_f64(Fourier::largest(T::DTYPE)); 2];
+                pair.pixels.iter_mut().for_each(|pixels| pixels.fill(outside));
+            }
+        }
+    }
 }
 
-/// The pairs of tiles of a launch.
-fn jobs<'a, T: Float>(how: &Fourier, out: &'a mut [T], to: &OperationOutput) -> Vec<TilePair<'a, T>> {
+/// The pairs of tiles of a launch, each for so many levels.
+fn jobs<'a, T: Float>(how: &Fourier, together: usize, out: &'a mut [T], to: &OperationOutput) -> Vec<TilePair<'a, T>> {
     let (geometry, rows) = (to.geometry, to.rows);
-    let (shape, filters) = (geometry.shape, how.filters.len());
+    let (shape, responses) = (geometry.shape, how.responses());
     let [down, across] = how.step().map(usize::cast_signed);
     let Rect { rows: down_all, columns: across_all } = how.pairs(Rect { rows, columns: Window::whole(shape.width) });
     let [tops, lefts] = [(down_all, down), (across_all, 2 * across)]
         .map(|(all, step)| (all.start..all.end).step_by(step.cast_unsigned()).collect::<Vec<_>>());
+    let channels = shape.channels / responses;
     let mut jobs = Vec::new();
-    for input in 0..shape.planes() / filters {
-        for top in &tops {
-            for left in &lefts {
-                let rows = (0..filters).map(|_| Vec::new()).collect();
-                jobs.push(TilePair { input, corner: [*top, *left], first: (*top).max(to.rows.start), rows });
+    for level in (0..shape.depth).step_by(together) {
+        for channel in 0..channels {
+            for top in &tops {
+                for left in &lefts {
+                    let rows = (0..together.min(shape.depth - level) * responses).map(|_| Vec::new()).collect();
+                    let (corner, first) = ([*top, *left], (*top).max(to.rows.start));
+                    jobs.push(TilePair { channel, level, corner, first, rows });
+                }
             }
         }
     }
-    let channels = shape.channels / filters;
     let before = (rows.start - geometry.window.start).cast_unsigned() * shape.width;
     for (p, plane) in out.chunks_mut(geometry.plane()).take(shape.planes()).enumerate() {
         let (level, channel) = (p / shape.channels, p % shape.channels);
-        let input = level * channels + channel % channels;
+        let group = level / together * channels + channel % channels;
+        let place = level % together * responses + channel / channels;
         for (y, row) in (rows.start..).zip(plane[before..][..rows.len() * shape.width].chunks_mut(shape.width)) {
-            let at = (input * tops.len() + ((y - down_all.start) / down).cast_unsigned()) * lefts.len();
+            let at = (group * tops.len() + ((y - down_all.start) / down).cast_unsigned()) * lefts.len();
             let mut rest = row;
             for (job, left) in jobs[at..].iter_mut().zip(&lefts) {
                 let end = (left + 2 * across).min(shape.width.cast_signed());
                 let (part, after) = rest.split_at_mut((end - (*left).max(0)).cast_unsigned());
-                job.rows[channel / channels].push(part);
+                job.rows[place].push(part);
                 rest = after;
             }
         }
@@ -233,13 +333,13 @@ fn write<T: Float>(
 
 for_each_isa! {
     /// The spectrum of a filter, in the layout of [`TilePairMemory::turned`].
-    fn spectrum[][](shared: &FourierContext<'_>, filter: &Filter) -> Vec<Point> as spectrum_body
+    fn spectrum[][](how: &Fourier, roots: &[TransformRoots; 2], filter: &Filter) -> Vec<Point> as spectrum_body
 }
 
 #[inline(always)]
-fn spectrum_body(isa: Isa, shared: &FourierContext<'_>, filter: &Filter) -> Vec<Point> {
-    let [height, width] = shared.how.tile;
-    let tile = shared.how.reflected(filter);
+fn spectrum_body(isa: Isa, how: &Fourier, roots: &[TransformRoots; 2], filter: &Filter) -> Vec<Point> {
+    let [height, width] = how.tile;
+    let tile = how.reflected(filter);
     let mut columns = vec![NOTHING; height];
     let mut turned = vec![NOTHING; height * width / LANES];
     for x in (0..width).step_by(LANES) {
@@ -249,23 +349,23 @@ fn spectrum_body(isa: Isa, shared: &FourierContext<'_>, filter: &Filter) -> Vec<
             }
             point[1] = NOTHING[1];
         }
-        lines_forth(isa, &mut columns, &shared.roots[0]);
+        lines_forth(isa, &mut columns, &roots[0]);
         turn(isa, &columns, &mut turned, width, x);
     }
     for rows in turned.chunks_exact_mut(width) {
-        lines_forth(isa, rows, &shared.roots[1]);
+        lines_forth(isa, rows, &roots[1]);
     }
     turned
 }
 
 for_each_isa! {
     /// Transforms a pair.
-    fn forth[T: Float][T](shared: &FourierContext<'_>, pair: &mut TilePairMemory<T>) as forth_body
+    fn forth[T: Float][T](how: &Fourier, roots: &[TransformRoots; 2], pair: &mut TilePairMemory<T>) as forth_body
 }
 
 #[inline(always)]
-fn forth_body<T: Float>(isa: Isa, shared: &FourierContext<'_>, pair: &mut TilePairMemory<T>) {
-    let width = shared.how.tile[1];
+fn forth_body<T: Float>(isa: Isa, how: &Fourier, roots: &[TransformRoots; 2], pair: &mut TilePairMemory<T>) {
+    let width = how.tile[1];
     let TilePairMemory { pixels, in_use: taken, columns, turned, .. } = pair;
     for x in (0..width).step_by(LANES) {
         for k in 0..2 {
@@ -276,33 +376,57 @@ fn forth_body<T: Float>(isa: Isa, shared: &FourierContext<'_>, pair: &mut TilePa
                 }
             }
         }
-        lines_forth(isa, columns, &shared.roots[0]);
+        lines_forth(isa, columns, &roots[0]);
         turn(isa, columns, turned, width, x);
     }
     for rows in turned.chunks_exact_mut(width) {
-        lines_forth(isa, rows, &shared.roots[1]);
+        lines_forth(isa, rows, &roots[1]);
     }
+}
+
+/// Products of transforms with spectra.
+enum Products<'a> {
+    /// Of the transformed pair with this spectrum.
+    With(&'a [Point]),
+    /// The sums for the `z`-th of the levels that are held, `stride` for each point.
+    Level { levels: &'a [Point], stride: usize, z: usize },
 }
 
 for_each_isa! {
-    /// The responses of a transformed pair to the filter of a spectrum.
-    fn respond[T: Float][T](shared: &FourierContext<'_>, spectrum: &[Point], pair: &mut TilePairMemory<T>) as respond_body
+    /// The responses of a transformed pair.
+    fn respond[T: Float][T](
+        how: &Fourier,
+        roots: &[TransformRoots; 2],
+        products: &Products<'_>,
+        pair: &mut TilePairMemory<T>,
+    ) as respond_body
 }
 
 #[inline(always)]
-fn respond_body<T: Float>(isa: Isa, shared: &FourierContext<'_>, spectrum: &[Point], pair: &mut TilePairMemory<T>) {
-    let width = shared.how.tile[1];
-    let [down, across] = shared.how.step();
+fn respond_body<T: Float>(
+    isa: Isa,
+    how: &Fourier,
+    roots: &[TransformRoots; 2],
+    products: &Products<'_>,
+    pair: &mut TilePairMemory<T>,
+) {
+    let width = how.tile[1];
+    let [down, across] = how.step();
     let stride = across.next_multiple_of(GROUP);
     let TilePairMemory { columns, turned, product, responses, .. } = pair;
-    let rows = product.chunks_exact_mut(width).zip(turned.chunks_exact(width)).zip(spectrum.chunks_exact(width));
-    for ((to, from), by) in rows {
-        lines_multiplied(isa, from, by, to);
-        lines_back(isa, to, &shared.roots[1]);
+    for (at, (to, from)) in product.chunks_exact_mut(width).zip(turned.chunks_exact(width)).enumerate() {
+        match *products {
+            Products::With(spectrum) => lines_multiplied(isa, from, &spectrum[at * width..][..width], to),
+            Products::Level { levels, stride, z } => {
+                let levels = levels[at * width * stride..].chunks_exact(stride);
+                to.iter_mut().zip(levels).for_each(|(to, levels)| *to = levels[z]);
+            }
+        }
+        lines_back(isa, to, &roots[1]);
     }
     for x in (0..across).step_by(LANES) {
         turn_back(isa, product, columns, width, x);
-        lines_back(isa, columns, &shared.roots[0]);
+        lines_back(isa, columns, &roots[0]);
         for (k, responses) in responses.iter_mut().enumerate() {
             for (row, point) in responses.chunks_exact_mut(stride).zip(&columns[..down]) {
                 for (v, r) in row[x..x + LANES].iter_mut().zip(point[k]) {
@@ -384,6 +508,22 @@ fn lines_multiplied(isa: Isa, a: &[Point], b: &[Point], to: &mut [Point]) {
     by_vectors!(isa, f64, multiply_by(a, b, to))
 }
 
+for_each_isa! {
+    /// Replaces the first `count` of the `stride` levels of each point by sums of products: level `z` by that of the
+    /// levels from it on with the spectra.
+    fn add_levels[][](levels: &mut [Point], stride: usize, spectra: &[Point], count: usize) as add_levels_body
+}
+
+#[inline(always)]
+fn add_levels_body(isa: Isa, levels: &mut [Point], stride: usize, spectra: &[Point], count: usize) {
+    let added = spectra.len() / (levels.len() / stride);
+    for (levels, spectra) in levels.chunks_exact_mut(stride).zip(spectra.chunks_exact(added)) {
+        for z in (0..count).step_by(SUMS) {
+            by_vectors!(isa, f64, add_by(&mut levels[z..][..SUMS + added - 1], spectra));
+        }
+    }
+}
+
 /// A complex number in each lane of a vector.
 #[derive(Clone, Copy)]
 struct Complexes<V> {
@@ -443,6 +583,16 @@ impl<V: Vector<Elem = f64>> Complexes<V> {
     unsafe fn sub_turned(self, a: Self) -> Self {
         // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.add(a.im), im: self.im.sub(a.re) } }
+    }
+
+    /// `sum + self * a`.
+    #[inline(always)]
+    unsafe fn mul_add(self, a: Self, sum: Self) -> Self {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let (re, im) = (self.im.fms(a.im, sum.re), self.im.fma(a.re, sum.im));
+            Complexes { re: self.re.fms(a.re, re), im: self.re.fma(a.im, im) }
+        }
     }
 
     #[inline(always)]
@@ -550,6 +700,29 @@ unsafe fn multiply_by<V: Vector<Elem = f64>>(a: &[Point], b: &[Point], to: &mut 
         for at in (0..LANES).step_by(V::LANES) {
             // SAFETY: promised by the caller; vectors divide eight lanes.
             unsafe { Complexes::<V>::load(a, at).mul(Complexes::load(b, at)).store(to, at) };
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn add_by<V: Vector<Elem = f64>>(levels: &mut [Point], spectra: &[Point]) {
+    for at in (0..LANES).step_by(V::LANES) {
+        // SAFETY: promised by the caller; vectors divide eight lanes.
+        unsafe {
+            let by = Complexes::<V>::load(&spectra[0], at);
+            let mut sums = [by; SUMS];
+            for (sum, level) in sums.iter_mut().zip(levels.iter()) {
+                *sum = Complexes::load(level, at).mul(by);
+            }
+            for (by, levels) in spectra[1..].iter().zip(levels[1..].windows(SUMS)) {
+                let by = Complexes::load(by, at);
+                for (sum, level) in sums.iter_mut().zip(levels) {
+                    *sum = Complexes::load(level, at).mul_add(by, *sum);
+                }
+            }
+            for (sum, level) in sums.into_iter().zip(levels.iter_mut()) {
+                sum.store(level, at);
+            }
         }
     }
 }

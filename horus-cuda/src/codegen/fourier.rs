@@ -3,7 +3,7 @@
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ops::footprint::Rect;
-use horus_core::ops::fourier::{Fourier, Roots};
+use horus_core::ops::fourier::{ACROSS, Fourier, Roots};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Window;
 
@@ -37,17 +37,20 @@ impl CudaOperation for Fourier {
         let ([tall, wide], [down, across], reach) = (how.tile, how.step(), how.reach());
         let all = how.pairs(Rect { rows: shapes.rows, columns: Window::whole(out.shape.width) });
         let (pairs_down, pairs_across) = (all.rows.len() / down, all.columns.len() / (2 * across));
-        let pairs = pairs_down * pairs_across * input.shape.planes();
-        let filters = how.filters.len();
-        // Products with one filter take the place of the transforms.
-        let sets = if filters > 1 { 2 } else { 1 };
-        let round = (ROUND / (sets * tall * wide * COMPLEX)).clamp(1, pairs);
+        let (filters, added, sums) = (how.filters.len(), how.added(), how.across.is_some());
+        let together = how.together(input.shape.depth, ACROSS, true);
+        // Levels that a unit reads, and tiles of products; those with a single filter take the place of the transforms.
+        let each = together + added - 1;
+        let products = if sums { together } else { usize::from(filters > 1) };
+        let units = pairs_down * pairs_across * input.shape.channels * input.shape.depth.div_ceil(together);
+        let most = if sums { ACROSS } else { ROUND };
+        let round = (most / ((each + products) * tall * wide * COMPLEX)).clamp(1, units);
         let threads = |lines: usize| (lines * tall.max(wide) / POINTS).max(THREADS);
         // Points, with gaps between them, and roots.
         let bytes = |lines: usize| (threads(lines) * (POINTS + 1) + (tall + wide) / 8 * 9) * COMPLEX;
         let lines = LINES.into_iter().find(|lines| bytes(*lines) <= limits.shared).unwrap_or(LINES[2]);
         let (threads, bytes) = (threads(lines), bytes(lines));
-        let shared = (round.max(filters) * tall * wide).div_ceil(POINTS * threads).min(BLOCKS);
+        let shared = ((round * each).max(filters) * tall * wide).div_ceil(POINTS * threads).min(BLOCKS);
         let taps = how.filters.iter().map(|f| f.taps().len()).max().unwrap_or(0);
 
         // The non-zero points of filters as tiles, column by column.
@@ -122,7 +125,11 @@ impl CudaOperation for Fourier {
             ("row0", shapes.rows.start),
             ("row1", shapes.rows.end),
             ("channels", input.shape.channels.cast_signed()),
+            ("depth", input.shape.depth.cast_signed()),
             ("filters", filters.cast_signed()),
+            ("added", added.cast_signed()),
+            ("before", how.across.unwrap_or(0).cast_signed()),
+            ("together", together.cast_signed()),
             ("down", down.cast_signed()),
             ("across", across.cast_signed()),
             ("up", reach.up.cast_signed()),
@@ -131,8 +138,10 @@ impl CudaOperation for Fourier {
             ("first", all.columns.start),
             ("pairs_down", pairs_down.cast_signed()),
             ("pairs_across", pairs_across.cast_signed()),
-            ("pairs", pairs.cast_signed()),
+            ("units", units.cast_signed()),
             ("round", round.cast_signed()),
+            ("products", if products == 0 { 0 } else { (round * each).cast_signed() }),
+            ("spectra", (round * (each + products)).cast_signed()),
             ("blocks", shared.cast_signed()),
             ("taps", taps.cast_signed()),
         ] {
@@ -153,7 +162,11 @@ impl CudaOperation for Fourier {
             "p.row0",
             "p.row1",
             "p.channels",
+            "p.depth",
             "p.filters",
+            "p.added",
+            "p.before",
+            "p.together",
             "p.down",
             "p.across",
             "p.up",
@@ -162,8 +175,10 @@ impl CudaOperation for Fourier {
             "p.first",
             "p.pairs_down",
             "p.pairs_across",
-            "p.pairs",
+            "p.units",
             "p.round",
+            "p.products",
+            "p.spectra",
             "p.blocks",
             "p.taps",
             outside,
@@ -185,13 +200,15 @@ impl CudaOperation for Fourier {
             },
             CppCall::new(
                 "hs_fourier",
-                template![border_name(how.border), lines, threads],
+                template![border_name(how.border), sums, lines, threads],
                 args!["p.pass", "tiles", name("(hs_complex*)hs_smem")],
             )
             .into(),
         ];
-        let passes = blocks(1 + pairs.div_ceil(round) * (2 + 2 * filters), "passes over tiles")?;
-        let scratch = (sets * round + filters) * tall * wide * COMPLEX + (1 + 2 * pairs) * DType::I32.size();
+        let stages = if sums { 6 } else { 2 + 2 * filters };
+        let passes = blocks(1 + units.div_ceil(round) * stages, "passes over tiles")?;
+        let tiles = round * (each + products) + filters;
+        let scratch = tiles * tall * wide * COMPLEX + (1 + 2 * units * each) * DType::I32.size();
         let made = with_bounds(
             &[PRELUDE, FOURIER],
             &body,

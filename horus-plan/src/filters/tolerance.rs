@@ -9,13 +9,14 @@
 //! Bounds and proofs: `docs/design/tolerance.md`.
 
 use std::num::NonZeroUsize;
+use std::slice;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use lru::LruCache;
 
 use super::low_rank::{OuterProduct, decompose, seems_low};
 use crate::ops::fourier::{self, EXTENTS, Fourier};
-use crate::ops::neighbourhood::{Filter, FilterLayout};
+use crate::ops::neighbourhood::{Filter, FilterLayout, Reach};
 use horus_base::dtype::DType;
 use horus_base::shape::{Border, Shape};
 
@@ -25,7 +26,7 @@ pub enum Algorithm {
     /// Tap by tap, in the canonical order.
     Direct(Filter),
     /// The sum of correlations with a row and then with a column, each with its border mode.
-    Sum(Vec<[(Filter, Border); 2]>),
+    Sum(Vec<Term>),
     /// Transforms of tiles.
     Tiles(Fourier),
 }
@@ -58,11 +59,14 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// The parameters that determine an algorithm.
 type AlgorithmKey = (Filter, Border, DType, Shape, u64);
 
-/// Chooses the algorithm for a filter of images of this type and shape, within `t`; it is computed in the
-/// [linear](DType::linear) type. Choices are cached, because decomposing a large filter takes longer than
+/// An algorithm, and its cost per pixel.
+type Choice = (Algorithm, f64);
+
+/// Chooses the algorithm for a filter of images of this type and shape, within `t`, and tells its cost; it is computed in
+/// the [linear](DType::linear) type. Choices are cached, because decomposing a large filter takes longer than
 /// applying it.
-pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Algorithm {
-    static KNOWN: LazyLock<Mutex<LruCache<AlgorithmKey, Algorithm>>> =
+pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Choice {
+    static KNOWN: LazyLock<Mutex<LruCache<AlgorithmKey, Choice>>> =
         LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
     let asked = (filter.clone(), border, dtype, shape, t.to_bits());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,21 +78,46 @@ pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t:
     found
 }
 
-fn chosen(filter: &Filter, border: Border, pixels: DType, shape: Shape, t: f64) -> Algorithm {
-    let dtype = pixels.linear();
-    let direct = || Algorithm::Direct(exact(filter, t));
-    let sum: f64 = filter.taps().iter().map(|tap| tap.abs()).sum();
+/// The transforms of tiles for a filter of a volume within `t`, if they cost less than the filters of the levels one by
+/// one. A filter without taps stands for a level that is not read; `before` filters read levels before the pixel's.
+pub fn across(
+    filters: &[Filter],
+    before: usize,
+    border: Border,
+    pixels: DType,
+    shape: Shape,
+    t: f64,
+) -> Option<Fourier> {
+    let taps = || filters.iter().flat_map(|filter| filter.taps());
+    if filters.len() < 2 || filters.len() > EXTENTS[1] || !is_transformable(taps(), border, pixels.linear()) {
+        return None;
+    }
+    let read = filters.iter().filter(|filter| !filter.taps().is_empty());
+    let most: f64 = read.map(|filter| algorithm(filter, border, pixels, shape, t).1).sum();
+    let (tiles, cost) = tiles(filters, Some(before), border, pixels.linear(), shape, t)?;
+    (cost < most).then_some(tiles)
+}
+
+/// Returns `true` if transforms of pixels of this type, border and taps stay in the range of numbers.
+fn is_transformable<'a>(taps: impl Iterator<Item = &'a f64>, border: Border, dtype: DType) -> bool {
     let outside = border.constant().unwrap_or(0.0);
-    if !SUMS.contains(&sum) || !outside.is_finite() || outside.abs() > Fourier::largest(dtype) {
+    let sum = taps.map(|tap| tap.abs()).sum();
+    SUMS.contains(&sum) && outside.is_finite() && outside.abs() <= Fourier::largest(dtype)
+}
+
+fn chosen(filter: &Filter, border: Border, pixels: DType, shape: Shape, t: f64) -> Choice {
+    let dtype = pixels.linear();
+    let steps = if filter.is_exact_for(pixels, border) { filter.cost() / OF_BYTES } else { filter.cost() };
+    let direct = || (Algorithm::Direct(exact(filter, t)), steps);
+    if !is_transformable(filter.taps().iter(), border, dtype) {
         return direct();
     }
-    let steps = if filter.is_exact_for(pixels, border) { filter.cost() / OF_BYTES } else { filter.cost() };
-    let tiles = tiles(filter, border, dtype, shape, t).filter(|(_, cost)| *cost < steps);
+    let tiles = tiles(slice::from_ref(filter), None, border, dtype, shape, t).filter(|(_, cost)| *cost < steps);
     let most = tiles.as_ref().map_or(steps, |(_, cost)| *cost);
-    if let Some(terms) = terms(filter, border, dtype, t, most) {
-        return Algorithm::Sum(terms);
+    if let Some((terms, cost)) = terms(filter, border, dtype, t, most) {
+        return (Algorithm::Sum(terms), cost);
     }
-    tiles.map_or_else(direct, |(tiles, _)| Algorithm::Tiles(tiles))
+    tiles.map_or_else(direct, |(tiles, cost)| (Algorithm::Tiles(tiles), cost))
 }
 
 /// The filter with a note for plans, to be computed directly.
@@ -96,16 +125,23 @@ pub fn exact(filter: &Filter, t: f64) -> Filter {
     filter.noted(&format!("direct: nothing faster is within {t}").into())
 }
 
-/// The tiles that cost least, and their cost per pixel.
-fn tiles(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Option<(Fourier, f64)> {
-    let reach = filter.reach();
+/// The tiles that cost least, and their cost per pixel. With `across`, the responses to the filters are added.
+fn tiles(
+    filters: &[Filter],
+    across: Option<usize>,
+    border: Border,
+    dtype: DType,
+    shape: Shape,
+    t: f64,
+) -> Option<(Fourier, f64)> {
+    let reach = filters.iter().fold(Reach::NONE, |reach, filter| reach.max(filter.reach()));
     if reach.up.max(reach.down).max(reach.left).max(reach.right) >= EXTENTS[1] {
         return None;
     }
     let extents = || (EXTENTS[0].ilog2()..=EXTENTS[1].ilog2()).map(|k| 1 << k);
     let rounding = if dtype == DType::F64 { 0.0 } else { smallest(dtype) };
     // The result is rounded to its type, in `f64` too.
-    let bound = |tile| (fourier::error(tile) + rounding) * (1.0 + 1e-6) + f64::EPSILON;
+    let bound = |tile| (fourier::error(tile, filters.len()) + rounding) * (1.0 + 1e-6) + f64::EPSILON;
     let mut best: Option<([usize; 2], f64)> = None;
     for tile in extents().flat_map(|height| extents().map(move |width| [height, width])) {
         let [down, across] = fourier::step(tile, reach);
@@ -114,18 +150,22 @@ fn tiles(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) ->
         }
         let count = shape.height.div_ceil(down) * shape.width.div_ceil(2 * across) * 2;
         let points = (count * tile[0] * tile[1]) as f64 / (shape.height * shape.width) as f64;
-        let cost = points * fourier::cost(tile);
+        let cost = points * fourier::cost(tile, filters.len());
         if best.is_none_or(|(_, least)| cost < least) {
             best = Some((tile, cost));
         }
     }
     let (tile, cost) = best?;
-    let filter = filter.noted(&format!("within {:.1e}", bound(tile)).into());
-    Some((Fourier { filters: [filter].into(), border, tile, origin: [0, 0] }, cost))
+    let note: Arc<str> = format!("within {:.1e}", bound(tile)).into();
+    let filters = filters.iter().map(|filter| filter.noted(&note)).collect();
+    Some((Fourier { filters, across, border, tile, origin: [0, 0] }, cost))
 }
 
-/// The terms of a dense filter within `t`, if they cost less than `most`.
-fn terms(filter: &Filter, border: Border, dtype: DType, t: f64, most: f64) -> Option<Vec<[(Filter, Border); 2]>> {
+/// Filters, each with its border mode, along rows and along columns.
+type Term = [(Filter, Border); 2];
+
+/// The terms of a dense filter within `t`, if they cost less than `most`, and their cost.
+fn terms(filter: &Filter, border: Border, dtype: DType, t: f64, most: f64) -> Option<(Vec<Term>, f64)> {
     let &FilterLayout::Dense { height, width, anchor_y, anchor_x } = filter.layout() else { return None };
     let taps = filter.taps();
     let each = (height + width) as f64 + TERM;
@@ -159,7 +199,8 @@ fn terms(filter: &Filter, border: Border, dtype: DType, t: f64, most: f64) -> Op
                 let (row, column) = (anchored(1, width, row), anchored(height, 1, column));
                 [(row.noted(&note), border), (column.noted(&note), beyond)]
             };
-            return Some(kept.into_iter().map(term).collect());
+            let cost = kept.len() as f64 * each;
+            return Some((kept.into_iter().map(term).collect(), cost));
         }
     }
     None

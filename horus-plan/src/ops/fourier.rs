@@ -5,6 +5,8 @@
 //! Transforms are computed in `f64`, for pixels of `f32` too. Tiles with a pixel that is not finite or exceeds
 //! [`Fourier::largest`] are computed directly, in the canonical order.
 //!
+//! The parts of a filter of a volume, one for each of several levels, are added before the transform back.
+//!
 //! Bound of the error and its proof: `docs/design/tolerance.md`.
 
 use std::sync::Arc;
@@ -23,11 +25,14 @@ use horus_base::shape::{Border, Shape, Window};
 pub type Complex = [f64; 2];
 
 /// Responses of linear filters, computed by Fourier transforms. The response of plane `p` (of the `n` planes of a
-/// level) to filter `f` is plane `f * n + p`.
+/// level) to filter `f` is plane `f * n + p`; if filters are added across levels, there is one response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fourier {
-    /// The filters, all of one reach.
+    /// The filters, of one reach unless they are added.
     pub filters: Arc<[Filter]>,
+    /// If there is a number `m`, filter `f` reads level `z + f - m` for level `z`, and the responses are added from the
+    /// first to the last.
+    pub across: Option<usize>,
     /// Border mode.
     pub border: Border,
     /// Rows and columns of a tile, powers of two.
@@ -36,10 +41,19 @@ pub struct Fourier {
     pub origin: [usize; 2],
 }
 
+/// Most bytes of transforms of levels and of their products that a GPU holds. With fewer, levels that several sums read
+/// are transformed more often.
+pub const ACROSS: usize = 512 << 20;
+
 /// Minimum and maximum height and width of a tile.
 pub const EXTENTS: [usize; 2] = [16, 512];
 
 impl Fourier {
+    /// Separate responses to filters, with the first tile at the first pixel.
+    pub fn of(filters: impl Into<Arc<[Filter]>>, border: Border, tile: [usize; 2]) -> Fourier {
+        Fourier { filters: filters.into(), across: None, border, tile, origin: [0, 0] }
+    }
+
     /// The reach of the filters.
     pub fn reach(&self) -> Reach {
         self.filters.iter().fold(Reach::NONE, |reach, f| reach.max(f.reach()))
@@ -50,11 +64,45 @@ impl Fourier {
         step(self.tile, self.reach())
     }
 
+    /// Number of filters whose responses are added.
+    pub fn added(&self) -> usize {
+        if self.across.is_some() { self.filters.len() } else { 1 }
+    }
+
+    /// Channels of the result for each channel of the image.
+    pub fn responses(&self) -> usize {
+        if self.across.is_some() { 1 } else { self.filters.len() }
+    }
+
+    /// The level of an image of `depth` levels that added filter `f` reads for level `z`; `None` beyond a border with a
+    /// constant.
+    pub fn level(&self, z: usize, f: usize, depth: usize) -> Option<usize> {
+        let Some(before) = self.across else { return Some(z) };
+        self.border.map((z + f).cast_signed() - before.cast_signed(), depth)
+    }
+
+    /// Levels of the result that are computed together, about as many each time, if transforms of tiles may have so many bytes, and products
+    /// have memory of their own or not: each level reads the transforms of [`added`](Self::added) levels.
+    pub fn together(&self, depth: usize, bytes: usize, apart: bool) -> usize {
+        if self.across.is_none() {
+            return 1;
+        }
+        let tiles = bytes / (self.tile[0] * self.tile[1] * size_of::<Complex>());
+        let most = tiles.saturating_sub(self.added() - 1) / if apart { 2 } else { 1 };
+        depth.div_ceil(depth.div_ceil(most.max(1)).max(1)).max(1)
+    }
+
     /// The results of whole pairs of tiles that contain `need`, in pixels of the image.
     pub fn pairs(&self, need: Rect) -> Rect {
         let [down, across] = self.step();
         let [top, left] = self.origin;
         Rect { rows: aligned(need.rows, top, down), columns: aligned(need.columns, left, 2 * across) }
+    }
+
+    /// Number of pairs of tiles whose results contain `need`.
+    pub fn pairs_of(&self, need: Rect) -> usize {
+        let ([down, across], all) = (self.step(), self.pairs(need));
+        (all.rows.len() / down) * (all.columns.len() / (2 * across))
     }
 
     /// The largest pixel of a type that a transform accepts.
@@ -77,15 +125,20 @@ impl Fourier {
         tile
     }
 
-    /// The definition: the responses of a pair of tiles to the filter of a [`spectrum`](Self::spectrum). Pixel 0 of a
-    /// tile is the first that its first result reads; values from [`step`](Self::step) on are no responses.
-    pub fn respond(&self, pixels: &mut [Complex], spectrum: &[Complex]) {
-        self.forth(pixels);
-        pixels.iter_mut().zip(spectrum).for_each(|(p, s)| *p = product(*p, *s));
+    /// The definition: the sum of the responses of [transformed](Self::forth) pairs of tiles, each to the filter of its
+    /// [`spectrum`](Self::spectrum). Pixel 0 of a tile is the first that its first result reads; values from
+    /// [`step`](Self::step) on are no responses.
+    pub fn respond(&self, pairs: &[(&[Complex], &[Complex])]) -> Vec<Complex> {
         let [height, width] = self.tile;
+        let at = |i: usize| {
+            let products = pairs.iter().map(|(pixels, spectrum)| (pixels[i], spectrum[i]));
+            products.fold(None, |sum, (a, b)| Some(sum.map_or_else(|| product(a, b), |sum| add_product(sum, a, b))))
+        };
+        let mut pixels: Vec<Complex> = (0..height * width).map(|i| at(i).unwrap_or_default()).collect();
         let (rows, columns) = (Roots::of(width), Roots::of(height));
         pixels.chunks_mut(width).for_each(|row| rows.back(row));
-        each_column(pixels, [height, width], &|column| columns.back(column));
+        each_column(&mut pixels, [height, width], &|column| columns.back(column));
+        pixels
     }
 
     /// The transform of a filter, in the order of [`Roots::forth`].
@@ -95,7 +148,8 @@ impl Fourier {
         tile
     }
 
-    fn forth(&self, tile: &mut [Complex]) {
+    /// Transforms a pair of tiles.
+    pub fn forth(&self, tile: &mut [Complex]) {
         let [height, width] = self.tile;
         let (rows, columns) = (Roots::of(width), Roots::of(height));
         each_column(tile, [height, width], &|column| columns.forth(column));
@@ -108,21 +162,23 @@ pub fn step([height, width]: [usize; 2], reach: Reach) -> [usize; 2] {
     [height.saturating_sub(reach.up + reach.down), width.saturating_sub(reach.left + reach.right)]
 }
 
-/// A bound on the error of a result before rounding, for `max|pixel| = 1` and `sum|taps| = 1`.
-pub fn error([height, width]: [usize; 2]) -> f64 {
+/// A bound on the error of a result before rounding, for `max|pixel| = 1` and `sum|taps| = 1`, if the responses to so
+/// many filters are added.
+pub fn error([height, width]: [usize; 2], added: usize) -> f64 {
     let points = (height * width) as f64;
-    (2.0 * points).sqrt() * (24.0 * points.log2() + 4.0) * (f64::EPSILON / 2.0)
+    (2.0 * points).sqrt() * (24.0 * points.log2() + 4.0 * added as f64) * (f64::EPSILON / 2.0)
 }
 
 /// Cost per point of both transforms, in multiply-adds of a direct filter of `f32`. It is between the costs measured on
 /// two cores for one filter and for eight filters of one image, which share one of the two transforms
-/// (`docs/performance/cpu.md`).
-pub fn cost(tile: [usize; 2]) -> f64 {
+/// (`docs/performance/cpu.md`). A product that is added to others has its own cost.
+pub fn cost(tile: [usize; 2], added: usize) -> f64 {
     const LEVEL: f64 = 10.0;
     const POINT: f64 = 80.0;
+    const PRODUCT: f64 = 5.0;
     // Eight lines of more points exceed a first-level cache.
     let levels = |n: usize| f64::from(n.ilog2()) * if n > 256 { 1.6 } else { 1.0 };
-    POINT + LEVEL * tile.into_iter().map(levels).sum::<f64>()
+    POINT + LEVEL * tile.into_iter().map(levels).sum::<f64>() + PRODUCT * (added - 1) as f64
 }
 
 fn each_column(tile: &mut [Complex], [height, width]: [usize; 2], change: &dyn Fn(&mut [Complex])) {
@@ -149,6 +205,12 @@ fn aligned(need: Window, origin: usize, step: usize) -> Window {
 #[inline(always)]
 pub fn product([re, im]: Complex, [c, s]: Complex) -> Complex {
     [Float::fma(re, c, -(im * s)), Float::fma(re, s, im * c)]
+}
+
+/// `sum + a * b`.
+#[inline(always)]
+pub fn add_product(sum: Complex, [re, im]: Complex, [c, s]: Complex) -> Complex {
+    [Float::fma(re, c, -Float::fma(im, s, -sum[0])), Float::fma(re, s, Float::fma(im, c, sum[1]))]
 }
 
 /// Roots of unity, and the transform of one line. All backends compute sums and products in this order.
@@ -293,7 +355,8 @@ impl ImageOperation for Fourier {
             [one] => one.to_string(),
             all => format!("{} filters of {}", all.len(), all.first().map_or_else(String::new, Filter::to_string)),
         };
-        format!("correlate {of} by transforms of {height}x{width}")
+        let across = if self.across.is_some() { " across levels" } else { "" };
+        format!("correlate {of}{across} by transforms of {height}x{width}")
     }
 
     fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
@@ -302,7 +365,10 @@ impl ImageOperation for Fourier {
         let reaches = self.filters.iter().map(Filter::reach);
         let near = |r: &Reach| [r.up, r.down, r.left, r.right].into_iter().all(|r| r < EXTENTS[1]);
         ensure(reaches.clone().all(|r| near(&r)), || format!("filters that reach {} pixels", EXTENTS[1]))?;
-        ensure(reaches.into_iter().all(|r| r == self.reach()), || "filters of different reach".into())?;
+        let alike = self.across.is_some() || reaches.into_iter().all(|r| r == self.reach());
+        ensure(alike, || "filters of different reach".into())?;
+        let level = self.across.is_none_or(|m| m < self.filters.len());
+        ensure(level, || format!("{} filters, of which {:?} read levels before", self.filters.len(), self.across))?;
         let extent = |n: usize| n.is_power_of_two() && (EXTENTS[0]..=EXTENTS[1]).contains(&n);
         let [down, across] = self.step();
         let fits = self.tile.into_iter().all(extent) && down > 0 && across > 0;
@@ -310,7 +376,7 @@ impl ImageOperation for Fourier {
         let placed = self.origin[0] < down && self.origin[1] < 2 * across;
         ensure(placed, || format!("the first pixel at {:?} of a pair of tiles", self.origin))?;
         ensure(dtype.is_float() && output.1 == dtype, || format!("a linear filter of {dtype} to {}", output.1))?;
-        let wanted = Shape { channels: shape.channels.saturating_mul(self.filters.len()), ..shape };
+        let wanted = Shape { channels: shape.channels.saturating_mul(self.responses()), ..shape };
         ensure(output.0 == wanted, || format!("it makes an image of {wanted}, wanted is {}", output.0))
     }
 
@@ -346,7 +412,17 @@ impl ImageOperation for Fourier {
     }
 
     fn by_levels(&self, _: usize) -> bool {
-        true
+        self.across.is_none()
+    }
+
+    fn scratch(&self, shape: Shape) -> usize {
+        if self.across.is_none() {
+            return 0;
+        }
+        let [tall, wide] = self.tile;
+        let pairs = self.pairs_of(Rect::whole(shape)).saturating_mul(shape.channels);
+        let levels = shape.depth.saturating_mul(2).saturating_add(self.added() - 1);
+        ACROSS.min(pairs.saturating_mul(levels).saturating_mul(tall * wide * size_of::<Complex>()))
     }
 
     fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
@@ -356,8 +432,8 @@ impl ImageOperation for Fourier {
         let along = |n: usize, step: usize, points: usize| (n.div_ceil(step) * points) as f64 / n.max(1) as f64;
         let points = along(image.height, down, height) * along(image.width, 2 * across, 2 * width);
         // One of the two transforms serves all filters.
-        let n = self.filters.len() as f64;
-        let steps = points * cost(self.tile) * (n + 1.0) / (2.0 * n);
+        let n = self.responses() as f64;
+        let steps = points * cost(self.tile, self.added()) * (n + 1.0) / (2.0 * n);
         let reach = self.reach();
         let reach = reach.up + reach.down + down;
         LaunchEffort { reach, ..LaunchEffort::of_rows(Family::Transforms, output.0, rows, steps) }
@@ -370,9 +446,11 @@ impl ImageOperation for Fourier {
 
 impl SampleOperations for Fourier {
     fn samples(of: SampleImages) -> Vec<Instance> {
-        let filters = [Filter::sparse([(-2, 0), (1, 3)], [1.0; 2])].into();
-        let how = Fourier { filters, border: of.border, tile: [16; 2], origin: [5, 9] };
-        vec![Instance::of(how, &[of.image], of.image)]
+        let filters = [Filter::sparse([(-2, 0), (1, 3)], [1.0; 2])];
+        let how = Fourier { origin: [5, 9], ..Fourier::of(filters, of.border, [16; 2]) };
+        let parts = [Filter::row([1.0, 2.0, 0.5]), Filter::column([1.0, -1.0])].into();
+        let across = Fourier { filters: parts, across: Some(0), ..how.clone() };
+        [how, across].map(|how| Instance::of(how, &[of.image], of.image)).into()
     }
 }
 
@@ -432,10 +510,11 @@ mod tests {
         let taps: Vec<f64> = pixels(35).iter().map(|t| t[0]).collect();
         let sparse = Filter::sparse([(-2, 0), (3, -4), (3, -4), (0, 1)], [1.0, 2.0, -0.5, 3.0]);
         for filter in [Filter::dense(5, 7, taps), sparse, Filter::column([1.0, -2.0])] {
-            let op = Fourier { filters: [filter.clone()].into(), border: Border::Wrap, tile: [16, 32], origin: [0, 0] };
+            let op = Fourier::of([filter.clone()], Border::Wrap, [16, 32]);
             let (tile, [down, across], reach) = (pixels(16 * 32), op.step(), op.reach());
-            let mut got = tile.clone();
-            op.respond(&mut got, &op.spectrum(&filter));
+            let mut transform = tile.clone();
+            op.forth(&mut transform);
+            let got = op.respond(&[(&transform, &op.spectrum(&filter))]);
             let magnitude: f64 = filter.taps().iter().map(|t| t.abs()).sum();
             for (y, x) in (0..down).flat_map(|y| (0..across).map(move |x| (y, x))) {
                 let mut want = [0.0; 2];
@@ -444,7 +523,7 @@ mod tests {
                     want = [want[0] + tap * tile[at][0], want[1] + tap * tile[at][1]];
                 }
                 let off = (got[y * 32 + x][0] - want[0]).abs().max((got[y * 32 + x][1] - want[1]).abs());
-                assert!(off <= error(op.tile) * magnitude, "{filter} at {y}, {x}: {off}");
+                assert!(off <= error(op.tile, 1) * magnitude, "{filter} at {y}, {x}: {off}");
             }
         }
     }
@@ -452,7 +531,7 @@ mod tests {
     #[test]
     fn regions_keep_the_places_of_tiles() {
         let filter = Filter::dense(3, 5, vec![1.0; 15]);
-        let op = Fourier { filters: [filter].into(), border: Border::Wrap, tile: [16, 16], origin: [0, 0] };
+        let op = Fourier::of([filter], Border::Wrap, [16, 16]);
         assert_eq!(op.step(), [14, 12]);
         let need = Rect::at(30, 50, 3, 4);
         assert_eq!(op.pairs(need), Rect::at(28, 48, 14, 24));

@@ -22,7 +22,7 @@ pub fn share(graph: Graph<Op>) -> Graph<Op> {
     let mut groups: HashMap<TransformKey, Vec<Vec<NodeId>>> = HashMap::new();
     for (id, node) in graph.iter() {
         let Op::Whole(Whole::Fourier(how)) = &node.op else { continue };
-        if how.filters.len() > 1 || node.shape.channels > 1 || graph.roots.contains(&id) {
+        if how.across.is_some() || how.filters.len() > 1 || node.shape.channels > 1 || graph.roots.contains(&id) {
             continue;
         }
         let reach = how.reach();
@@ -78,9 +78,7 @@ mod tests {
         let shape = Shape::volume(2, 40, 50, 1);
         let node = |op, inputs| Node { op, inputs, shape, dtype: DType::F32, site: Location::caller().into() };
         let image = graph.push(node(Op::Source(ValueId(0)), vec![]));
-        let near = |filter: Filter| {
-            Op::from(Fourier { filters: [filter].into(), border: Border::Wrap, tile: [32, 32], origin: [0, 0] })
-        };
+        let near = |filter: Filter| Op::from(Fourier::of([filter], Border::Wrap, [32, 32]));
         let of = |v: f64| near(Filter::dense(3, 3, vec![v; 9]));
         let mut ids: Vec<NodeId> = (0..10).map(|k| graph.push(node(of(f64::from(k)), vec![image]))).collect();
         ids.push(graph.push(node(near(Filter::dense(4, 3, vec![1.0; 12])), vec![image])));

@@ -233,13 +233,13 @@ def laplace(input: ArrayLike, output: Output = None, mode: Borders = "reflect", 
         modes = for_each(mode, len(at))
         alike = value.ndim == len(at) == 2 and edge(modes[0]) == edge(modes[1])
         if alike and value.core.dtype == "f32" and dtype == NATIVE["f32"]:
-            return value.like(_horus.correlate(value.core, _CROSS, edge(modes[0]), constant, None))
+            return value.like(_horus.correlate(value.core, [(_CROSS, 0)], edge(modes[0]), constant, None))
         codes = {exact_in(value, 4.0 * value.ndim, edge(one), constant) for one in modes}
         if dtype.kind in "iu" and at and None not in codes:
             # Whole numbers, and cut once, at the end: no sum is rounded.
             code = "f64" if "f64" in codes else "f32"
             if alike:
-                found = _horus.correlate(value.floats(code), _CROSS, edge(modes[0]), constant, None)
+                found = _horus.correlate(value.floats(code), [(_CROSS, 0)], edge(modes[0]), constant, None)
                 return value.like(cast(found, NATIVE["f64"], dtype), dtype)
             cores = [correlated(value, taps, 1, i, edge(one), constant, code) for i, one in zip(at, modes, strict=True)]
             return value.like(cast(functools.reduce(functools.partial(_horus.binary, "add"), cores), NATIVE["f64"], dtype), dtype)

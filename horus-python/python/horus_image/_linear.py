@@ -265,21 +265,18 @@ def _dense(
     parts = taps.reshape((1,) * (3 - taps.ndim) + taps.shape)
     z, y, x = [0] * (3 - len(origins)) + list(origins)
     depth, height, width = parts.shape
-    total = None
+    taken = []
     for level, part in enumerate(parts):
         if depth > 1 and not part.any():
             continue
         if y == 0 and x == 0:
-            taken = _horus.Filter(part.ravel().tolist(), height, width)
+            window = _horus.Filter(part.ravel().tolist(), height, width)
         else:
             rows, columns = height // 2 + y, width // 2 + x
             places = [(i // width - rows, i % width - columns, tap) for i, tap in enumerate(part.ravel().tolist())]
-            taken = plane_window(tuple(places))
-        away = level - (depth // 2 + z)
-        there = _horus.shift(core, (-away, 0, 0), mode, cval) if away else core
-        response = _horus.correlate(there, taken, mode, cval, tolerance())
-        total = response if total is None else _horus.binary("add", total, response)
-    return _horus.binary("mul", core, 0.0) if total is None else total
+            window = plane_window(tuple(places))
+        taken.append((window, level - (depth // 2 + z)))
+    return _horus.correlate(core, taken, mode, cval, tolerance()) if taken else _horus.binary("mul", core, 0.0)
 
 
 def _edges(

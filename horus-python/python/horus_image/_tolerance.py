@@ -18,7 +18,7 @@ def tolerance() -> float | None:
 
 @contextmanager
 def within(t: float) -> Iterator[None]:
-    """Let linear filters in two dimensions be inexact within a tolerance, to be faster.
+    """Let linear filters in two and three dimensions be inexact within a tolerance, to be faster.
 
     No pixel of a result differs from the exact sum by more than ``t * max|pixel| * sum|weights|``, a worst case over all images, in which
     `cval` counts as a pixel; the result then gets its type as without a tolerance. Where nothing faster is within `t`, filters are

@@ -478,7 +478,7 @@ def correlated(
     taken = line_filter(taps, anchor, along)
     if along == 0:
         return _horus.correlate_depth(core, taken, mode, cval)
-    return _horus.correlate(core, taken, mode, cval, None)
+    return _horus.correlate(core, [(taken, 0)], mode, cval, None)
 
 
 _EXACT: Final = {"f32": 2.0**24, "f64": 2.0**53}

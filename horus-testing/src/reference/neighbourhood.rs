@@ -64,7 +64,7 @@ pub(super) fn correlate_at<T: Float>(filter: &Filter, read: impl Fn(isize, isize
 
 /// The responses of linear filters, by transforms of tiles, in the planes that [`Fourier`] names.
 pub fn fourier(image: &ReferenceImage, how: &Fourier) -> ReferenceImage {
-    let shape = Shape { channels: image.shape.channels * how.filters.len(), ..image.shape };
+    let shape = Shape { channels: image.shape.channels * how.responses(), ..image.shape };
     let all = Rect::whole(shape);
     horus_base::dispatch_float!(image.dtype(), T => {
         let mut out = vec![T::ZERO; shape.len()];
@@ -86,42 +86,60 @@ pub(super) fn fourier_of<T: Float>(
 ) {
     let ([height, width], [down, across], reach) = (how.tile, how.step().map(usize::cast_signed), how.reach());
     let spectra: Vec<Vec<Complex>> = how.filters.iter().map(|f| how.spectrum(f)).collect();
-    let (filters, channels) = (how.filters.len(), shape.channels / how.filters.len());
+    let (responses, channels) = (how.responses(), shape.channels / how.responses());
     let all = how.pairs(part);
-    let planes = (0..shape.planes() / filters)
-        .flat_map(|c| (all.rows.start..all.rows.end).step_by(down as usize).map(move |y| (c, y)));
-    for (c, top) in planes {
-        for left in (all.columns.start..all.columns.end).step_by(2 * across as usize) {
-            let corners = [left, left + across];
-            let tiles = corners.map(|left| {
+    let outside = T::from_f64(how.border.constant().unwrap_or(0.0));
+    let corners = (all.rows.start..all.rows.end).step_by(down as usize).flat_map(|top| {
+        (all.columns.start..all.columns.end).step_by(2 * across as usize).map(move |left| (top, [left, left + across]))
+    });
+    for (c, (top, lefts)) in (0..channels).flat_map(|c| corners.clone().map(move |corner| (c, corner))) {
+        // The pixels of both tiles of a level, or beyond the border; whether all are taken; their transform.
+        let pair = |level: Option<usize>| {
+            let tiles = lefts.map(|left| {
                 let at = |i: usize| {
                     let (y, x) = ((i / width).cast_signed(), (i % width).cast_signed());
-                    read(c, top - reach.up.cast_signed() + y, left - reach.left.cast_signed() + x)
+                    let (y, x) = (top - reach.up.cast_signed() + y, left - reach.left.cast_signed() + x);
+                    level.map_or(outside, |level| read(level * channels + c, y, x))
                 };
                 (0..height * width).map(at).collect::<Vec<T>>()
             });
             let taken = [0, 1].map(|k| tiles[k].iter().all(|v| v.abs() <= T::from_f64(Fourier::largest(T::DTYPE))));
-            for (f, filter) in how.filters.iter().enumerate() {
-                let part_of = |k: usize, i: usize| if taken[k] { tiles[k][i].to_f64() } else { 0.0 };
-                let mut pixels: Vec<Complex> = (0..height * width).map(|i| [part_of(0, i), part_of(1, i)]).collect();
-                how.respond(&mut pixels, &spectra[f]);
-                let plane = (c / channels * filters + f) * channels + c % channels;
-                for k in 0..2 {
-                    for (y, x) in (0..down).flat_map(|y| (0..across).map(move |x| (y, x))) {
-                        let (row, column) = (top + y, corners[k] + x);
-                        if !part.rows.contains(row) || !part.columns.contains(column) {
-                            continue;
-                        }
-                        let at = |dy: isize, dx: isize| {
-                            let y = (y + dy + reach.up.cast_signed()).cast_unsigned();
-                            y * width + (x + dx + reach.left.cast_signed()).cast_unsigned()
-                        };
-                        let v = match taken[k] {
-                            true => T::from_f64(pixels[(y as usize) * width + x as usize][k]),
-                            false => correlate_at(filter, |dy, dx| tiles[k][at(dy, dx)]),
-                        };
-                        put(plane, row, column.cast_unsigned(), v);
+            let part_of = |k: usize, i: usize| if taken[k] { tiles[k][i].to_f64() } else { 0.0 };
+            let mut transform: Vec<Complex> = (0..height * width).map(|i| [part_of(0, i), part_of(1, i)]).collect();
+            how.forth(&mut transform);
+            (tiles, taken, transform)
+        };
+        let levels: Vec<_> = (0..shape.depth).map(|z| pair(Some(z))).collect();
+        let beyond = pair(None);
+        for (z, response) in (0..shape.depth).flat_map(|z| (0..responses).map(move |r| (z, r))) {
+            // Of filters that are added, each reads a level; another one only that of the pixel.
+            let filters = if how.across.is_some() { 0..how.filters.len() } else { response..response + 1 };
+            let of = |f: usize| {
+                let level = how.level(z, f, shape.depth);
+                (&how.filters[f], &spectra[f], level.map_or(&beyond, |level| &levels[level]))
+            };
+            let read: Vec<_> = filters.map(of).collect();
+            let pairs: Vec<_> = read.iter().map(|(_, spectrum, pair)| (&pair.2[..], &spectrum[..])).collect();
+            let pixels = how.respond(&pairs);
+            let plane = (z * responses + response) * channels + c;
+            for k in 0..2 {
+                let taken = read.iter().all(|(_, _, pair)| pair.1[k]);
+                for (y, x) in (0..down).flat_map(|y| (0..across).map(move |x| (y, x))) {
+                    let (row, column) = (top + y, lefts[k] + x);
+                    if !part.rows.contains(row) || !part.columns.contains(column) {
+                        continue;
                     }
+                    let at = |dy: isize, dx: isize| {
+                        let y = (y + dy + reach.up.cast_signed()).cast_unsigned();
+                        y * width + (x + dx + reach.left.cast_signed()).cast_unsigned()
+                    };
+                    let direct = || {
+                        let each =
+                            read.iter().map(|(filter, _, pair)| correlate_at(filter, |dy, dx| pair.0[k][at(dy, dx)]));
+                        each.reduce(T::add).unwrap_or(T::ZERO)
+                    };
+                    let v = if taken { T::from_f64(pixels[(y as usize) * width + x as usize][k]) } else { direct() };
+                    put(plane, row, column.cast_unsigned(), v);
                 }
             }
         }

@@ -62,8 +62,7 @@ fn bytes(n: usize) -> Kernel {
 
 /// A filter computed by transforms of tiles.
 fn transforms(n: usize, tile: [usize; 2]) -> Kernel {
-    let filters = [Filter::dense(n, n, taps(n * n))].into();
-    Kernel::from(Fourier { filters, border: Border::default(), tile, origin: [0, 0] })
+    Kernel::from(Fourier::of([Filter::dense(n, n, taps(n * n))], Border::default(), tile))
 }
 
 fn separable(n: usize, dtype: DType) -> Kernel {

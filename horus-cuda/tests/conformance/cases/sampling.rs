@@ -128,7 +128,7 @@ fn transforms() -> Vec<ConformanceLaunch> {
     let sparse = Filter::sparse([(-4, 0), (1, 2), (1, 2)], [0.5, 1.5, -3.0]);
     for (k, border) in borders().into_iter().enumerate() {
         let dtype = [DType::F32, DType::F64][k % 2];
-        let how = Fourier { filters: two.clone().into(), border, tile: [16, 32], origin: [0, 0] };
+        let how = Fourier::of(two.clone(), border, [16, 32]);
         all.push(case(
             format!("{} {border}", how.name()),
             Kernel::from(how),
@@ -140,16 +140,31 @@ fn transforms() -> Vec<ConformanceLaunch> {
     let one = Shape::new(45, 70, 1);
     for tile in [[16, 16], [16, 128], [64, 16], [256, 32], [128, 64], [32, 512]] {
         let border = if tile[1] < 64 { Border::Constant(1e30) } else { Border::Reflect };
-        let how = Fourier { filters: two[..1].into(), border, tile, origin: [5, 0] };
+        let how = Fourier { origin: [5, 0], ..Fourier::of(&two[..1], border, tile) };
         all.push(case(how.name(), Kernel::from(how), vec![whole(one, DType::F32)], whole(one, DType::F32)));
     }
-    let how = Fourier { filters: [sparse].into(), border: Border::Wrap, tile: [32, 16], origin: [26, 27] };
+    let how = Fourier { origin: [26, 27], ..Fourier::of([sparse.clone()], Border::Wrap, [32, 16]) };
     let mut strip =
         case("transforms of a strip", Kernel::from(how), vec![whole(image, DType::F32)], whole(image, DType::F32));
     strip.output.window = Window::new(4, 30);
     strip.rows = Window::new(5, 29);
     strip.fill = Fill::Wild;
     all.push(strip);
+    // A filter of a volume: more levels than are computed together in a thread, and fewer than it reads.
+    let parts = [two[0].clone(), Filter::sparse([], []), sparse, two[1].clone()];
+    for (k, border) in borders().into_iter().enumerate() {
+        let (dtype, tile) = ([DType::F64, DType::F32][k % 2], [[32, 16], [16, 64]][k % 2]);
+        for depth in [2, 37] {
+            let volume = Shape::volume(depth, 25, 40, 1 + k % 2);
+            let how = Fourier { across: Some(k % 4), ..Fourier::of(parts.clone(), border, tile) };
+            let name = format!("{} {border} {depth}", how.name());
+            let mut launch = case(name, Kernel::from(how), vec![whole(volume, dtype)], whole(volume, dtype));
+            if k % 2 == 1 {
+                launch.fill = Fill::Wild;
+            }
+            all.push(launch);
+        }
+    }
     all
 }
 
