@@ -140,6 +140,7 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "exposure.match_histograms": (lambda f, i: f(i, i), BOTH, kept),
     "measure.label": (of_mask(plainly), BOTH, kept),
     **{f"morphology.remove_small_{what}": (of_mask(plainly), BOTH, kept) for what in ("holes", "objects")},
+    "restoration.richardson_lucy": (lambda f, i: f(i, cube(i), 3), BOTH, kept),
     "segmentation.watershed": (lambda f, i: f(i, markers(i)), BOTH, kept),
     "hi.asarray": (plainly, BOTH, kept),
     "hi.iterate": (lambda f, i: f(lambda u: ndimage.uniform_filter(u, 3), i, 5).state, BOTH, kept),

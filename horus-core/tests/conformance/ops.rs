@@ -337,7 +337,7 @@ fn means_and_ranks() {
 #[test]
 fn filters_by_transforms() {
     let taps = |n: usize| (0..n).map(|i| (i * i % 11) as f64 - 4.5).collect::<Vec<_>>();
-    let shapes = [Shape::new(1, 1, 1), Shape::new(23, 37, 2), Shape::volume(2, 45, 9, 1)];
+    let shapes = [Shape::new(1, 1, 1), Shape::new(23, 37, 2), Shape::volume(2, 45, 9, 1), Shape::volume(9, 12, 5, 2)];
     for dtype in FLOATS {
         for border in borders() {
             for shape in shapes {
@@ -347,7 +347,7 @@ fn filters_by_transforms() {
                 let far = p.pixel_const(PixelOp::Gt, a, &[0.45]);
                 let far = p.convert(far, dtype);
                 let holes = p.pixel(PixelOp::Div, &[a, far]);
-                let some = if shape.height == 45 { holes } else { a };
+                let some = if shape.depth > 1 { holes } else { a };
                 let two = [Filter::dense(3, 5, taps(15)), Filter::dense(3, 5, vec![0.25; 15])];
                 let sparse = Filter::sparse([(-4, 0), (1, 2), (1, 2)], [0.5, 1.5, -3.0]);
                 let ops = [

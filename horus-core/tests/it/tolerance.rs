@@ -188,6 +188,57 @@ fn pixels_that_are_not_finite_spoil_what_they_spoil_without_a_tolerance() {
     }
 }
 
+/// A volume, and the parts of a filter for five levels: of several reaches, and one without taps that matter.
+fn volume<T: Float>(session: &Session) -> (Image<T>, Vec<Filter>) {
+    let image = Image::from_volume_fn(session, 11, 40, 45, |z, y, x| T::from_f64(noise(z * 1800 + y * 45 + x)));
+    let dot = Filter::dense(1, 1, vec![0.5]);
+    (image, vec![random(11, 9), random(9, 12), dot, random(10, 10).flipped(), random(9, 11)])
+}
+
+#[test]
+fn filters_of_volumes_are_within_the_tolerance() {
+    let (session, told) = explaining();
+    let (image, parts) = volume::<f64>(&session);
+    let magnitude: f64 = parts.iter().flat_map(|part| part.taps()).map(|tap| tap.abs()).sum();
+    for border in BORDERS {
+        let near = image.within(1e-10).with_border(border);
+        for (near, far) in [
+            (near.correlate(&parts), image.with_border(border).correlate(&parts)),
+            (near.convolve(&parts[..4].to_vec()), image.with_border(border).convolve(&parts[..4].to_vec())),
+        ] {
+            told.lock().unwrap().clear();
+            let (near, far) = (near.to_vec().unwrap(), far.to_vec().unwrap());
+            assert!(told.lock().unwrap().contains("across levels by transforms of"), "{}", told.lock().unwrap());
+            let worst = near.iter().zip(&far).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            // The exact sum is rounded, too.
+            assert!(worst > 0.0 && worst <= 2e-10 * magnitude, "{border}: {worst:e}");
+        }
+    }
+    // Parts that cost less one by one are computed so.
+    let small = vec![random(3, 3), random(3, 3)];
+    told.lock().unwrap().clear();
+    assert_eq!(image.within(1e-3).correlate(&small).to_vec().unwrap(), image.correlate(&small).to_vec().unwrap());
+    assert!(!told.lock().unwrap().contains("across levels"));
+}
+
+#[test]
+fn pixels_that_are_not_finite_spoil_the_levels_that_read_them() {
+    let session = builder().build().unwrap();
+    let (image, parts) = volume::<f64>(&session);
+    for special in [f64::INFINITY, f64::NAN] {
+        let at = |z: usize, y: usize, x: usize| (z, y, x) == (6, 3, 44) || (z, y, x) == (0, 39, 0);
+        let holes = Image::from_volume_fn(&session, 11, 40, 45, |z, y, x| if at(z, y, x) { special } else { 0.0 });
+        for border in [Border::Reflect, Border::Constant(2.0)] {
+            let image = (&image + &holes).with_border(border);
+            let (near, direct) = (image.within(1e-9).correlate(&parts), image.correlate(&parts));
+            for (at, (a, b)) in near.to_vec().unwrap().iter().zip(&direct.to_vec().unwrap()).enumerate() {
+                assert_eq!(a.is_finite(), b.is_finite(), "{border} at {at}: {a}, {b}");
+                assert!(!a.is_finite() || (a - b).abs() < 1e-6, "{border} at {at}: {a}, {b}");
+            }
+        }
+    }
+}
+
 fn on_ranks<R: Send>(ranks: usize, run: impl Fn(&Session) -> R + Sync) -> Vec<R> {
     ThreadComm::run(ranks, |comm| {
         let comm: Arc<dyn Communicator> = Arc::new(comm);
@@ -204,7 +255,10 @@ fn program(session: &Session, border: Border) -> Vec<Image<f32>> {
     let filters = all_filters();
     let near = |t: f64, k: usize| image.within(t).with_border(border).correlate(&filters[k].1);
     // One by one, in an expression, and of a result that was not stored.
-    vec![near(1e-5, 4), near(1e-3, 2) + near(1e-4, 5).abs(), near(1e-4, 3).within(1e-5).correlate(&filters[6].1)]
+    let (volume, parts) = volume::<f32>(session);
+    let across = volume.within(1e-6).with_border(border).correlate(&parts);
+    let single = near(1e-4, 3).within(1e-5).correlate(&filters[6].1);
+    vec![near(1e-5, 4), near(1e-3, 2) + near(1e-4, 5).abs(), single, across]
 }
 
 fn bits(image: &Image<f32>) -> Vec<u32> {
@@ -233,14 +287,18 @@ fn parts_of_a_result_have_the_bits_of_the_whole() {
     for border in BORDERS {
         let session = builder().build().unwrap();
         for (k, image) in program(&session, border).iter().enumerate() {
+            let of = image.shape();
             for (top, left, height, width) in [(0, 0, 5, 7), (80, 120, 30, 53), (189, 0, 1, 176), (13, 77, 50, 3)] {
+                let (top, left) = (top % of.height, left % of.width);
+                let (height, width) = (height.min(of.height - top), width.min(of.width - left));
                 // A program of its own, of which no whole result is kept.
                 let fresh = &program(&builder().build().unwrap(), border)[k];
                 let part = bits(&fresh.crop(top, left, height, width));
-                let whole = bits(&image.crop(0, 0, 190, 176));
+                let whole = bits(&image.crop(0, 0, of.height, of.width));
                 for (i, got) in part.iter().enumerate() {
-                    let (y, x) = (top + i / width, left + i % width);
-                    assert_eq!(*got, whole[y * 176 + x], "{border}, {k}: {y}, {x} of {height}x{width}");
+                    let (z, y, x) = (i / (height * width), top + i / width % height, left + i % width);
+                    let at = (z * of.height + y) * of.width + x;
+                    assert_eq!(*got, whole[at], "{border}, {k}: {z}, {y}, {x} of {height}x{width}");
                 }
             }
         }

@@ -251,13 +251,13 @@ def _weighted(
         code = precision(value, taps.ravel().tolist(), dtype, border, constant)
         if code is None and tolerance() is None:
             return summed(value, box_sum(around, origins), dtype, border, constant)
-        core = _dense(value, around, origins, border, constant, code or "f64")
+        core = dense(value, around, origins, border, constant, code or "f64")
         return value.like(cast(core, NATIVE["f64"], dtype), dtype)
 
     return filtered(name, input, output, record)
 
 
-def _dense(
+def dense(
     value: Value, taps: np.ndarray[Any, Any], origins: list[int], mode: str, cval: float, code: str
 ) -> _horus.Image:
     """The correlation with weights of all axes; of a volume, the sum of those with the parts for each level."""

@@ -1,0 +1,75 @@
+"""Deconvolution, against scikit-image within a tolerance, and filters of volumes within a tolerance, against SciPy."""
+
+import numpy as np
+import pytest
+import scipy.ndimage
+import skimage.restoration
+
+import horus_image as hi
+from horus_image import ndimage, restoration
+
+RNG = np.random.default_rng(7)
+
+
+def blurred(shape, psf, dtype):
+    beads = (RNG.random(shape) > 0.97).astype(np.float64)
+    return np.maximum(scipy.ndimage.convolve(beads, psf, mode="constant"), 0).astype(dtype)
+
+
+def spread(*shape):
+    at = np.meshgrid(*[np.arange(n) - (n - 1) / 2 for n in shape], indexing="ij")
+    psf = np.exp(-sum((a / (1 + 0.2 * k)) ** 2 for k, a in enumerate(at)) / 3)
+    return psf / psf.sum()
+
+
+@pytest.mark.parametrize(
+    ("shape", "psf"), [((40, 45), (7, 9)), ((9, 30, 37), (5, 13, 11)), ((60,), (5,)), ((20, 21), (4, 6)), ((1, 1), (3, 3)), ((2, 3, 4), (3, 5, 7))]
+)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_richardson_lucy(shape, psf, dtype):
+    psf = spread(*psf)
+    image = blurred(shape, psf, dtype)
+    want = skimage.restoration.richardson_lucy(image, psf, num_iter=8)
+    got = restoration.richardson_lucy(image, psf, num_iter=8)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=0, atol=2e-3 if dtype == "f4" else 1e-6)
+    lazy = restoration.richardson_lucy(hi.asarray(image), psf, num_iter=8)
+    np.testing.assert_array_equal(lazy.compute(), got)
+
+
+def test_arguments_of_richardson_lucy():
+    psf = spread(5, 5)
+    image = 3 * blurred((30, 31), psf, "f8")
+    for options in ({"clip": False}, {"filter_epsilon": 0.05}, {"num_iter": 0}, {"num_iter": 1}):
+        given = {"num_iter": 5, **options}
+        want = skimage.restoration.richardson_lucy(image, psf, **given)
+        np.testing.assert_allclose(restoration.richardson_lucy(image, psf, **given), want, rtol=0, atol=1e-6)
+    counts = (200 * image).astype(np.uint8)
+    want = skimage.restoration.richardson_lucy(counts, psf, 3, clip=False)
+    np.testing.assert_allclose(restoration.richardson_lucy(counts, psf, 3, clip=False), want, rtol=1e-6, atol=1e-9)
+    with hi.within(1e-2):
+        near = restoration.richardson_lucy(image, psf, 3)
+    np.testing.assert_allclose(near, restoration.richardson_lucy(image, psf, 3), rtol=0, atol=0.1)
+
+
+def test_faults_of_richardson_lucy():
+    image = np.ones((5, 6))
+    for psf in (np.ones(3), np.ones((3, 3, 3)), np.ones((0, 3))):
+        with pytest.raises(ValueError, match=r"richardson_lucy: a point spread function of shape .* for an image of 2 axes"):
+            restoration.richardson_lucy(image, psf)
+    with pytest.raises(ValueError, match="richardson_lucy: -1 steps"):
+        restoration.richardson_lucy(image, np.ones((3, 3)), -1)
+    with pytest.raises(NotImplementedError, match="richardson_lucy of an image with channels"):
+        restoration.richardson_lucy(hi.asarray(np.ones((5, 6, 3)), channels=True), np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "wrap", "constant"])
+@pytest.mark.parametrize("origin", [0, (-2, 1, 3)])
+def test_filters_of_volumes_are_within_the_tolerance(mode, origin):
+    image, weights = RNG.random((12, 40, 43)), RNG.standard_normal((5, 15, 14))
+    weights[3] = 0
+    for ours, theirs in ((ndimage.correlate, scipy.ndimage.correlate), (ndimage.convolve, scipy.ndimage.convolve)):
+        exact = theirs(image, weights, mode=mode, cval=0.5, origin=origin)
+        with hi.within(1e-9):
+            near = ours(image, weights, mode=mode, cval=0.5, origin=origin)
+        assert 0 < np.abs(near - exact).max() <= 1.1e-9 * np.abs(weights).sum()
