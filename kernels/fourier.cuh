@@ -5,9 +5,19 @@
 // (e * threads + t)-th of its line.
 
 struct alignas(16) hs_complex { f64 re, im; };
+// A number of a transform in scratch memory: these, or of single precision.
+struct alignas(8) hs_single { f32 re, im; };
+HS_FN hs_complex hs_loaded(const hs_complex& a) { return a; }
+HS_FN hs_complex hs_loaded(const hs_single& a) {
+    const hs_single v = a;
+    return {(f64)v.re, (f64)v.im};
+}
+HS_FN void hs_store(hs_complex& to, hs_complex v) { to = v; }
+HS_FN void hs_store(hs_single& to, hs_complex v) { to = hs_single{(f32)v.re, (f32)v.im}; }
 
-// Points of a line in the registers of a thread; sums of levels that it computes together.
-enum { HS_POINTS = 16, HS_SUMS = 16 };
+// Points of a line in the registers of a thread; sums of levels that it computes together; blocks among which sums are
+// divided.
+enum { HS_POINTS = 16, HS_SUMS = 16, HS_SPREAD = 2048 };
 
 HS_FN hs_complex hs_cmul(hs_complex a, hs_complex b) {
     return {hs_fma(a.re, b.re, -(a.im * b.im)), hs_fma(a.re, b.im, a.im * b.re)};
@@ -160,8 +170,8 @@ template <int N, int LINES, int THREADS, bool ROWS> struct hs_team {
     }
 };
 
-// Images, tiles and memory of a launch.
-template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
+// Images, tiles and memory of a launch; transforms are stored as numbers of type C.
+template <class C, class T, int TALL, int WIDE> struct hs_fourier_tiles {
     const T* in;
     i64 in_plane;
     int height, width, start, end;
@@ -181,8 +191,8 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     // The first pixel of the result of the first pair; pairs down and across; units (a pair of some levels of a channel),
     // in all and per round.
     int top, first, pairs_down, pairs_across, units, round;
-    // Places of products and of spectra of filters among the tiles in scratch memory.
-    int products, spectra;
+    // The place of products among the tiles in scratch memory; set if spectra fit into shared memory.
+    int products, held;
     // Blocks that share the work of a launch.
     int blocks;
     // Most taps of a filter.
@@ -201,12 +211,13 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     const int* ends;
     const f64* weights;
     unsigned char* scratch;
+    // Spectra of filters.
+    hs_complex* spectra;
 
-    // Transforms of this round's pairs; products, which replace them if no filter uses them any more; spectra of
-    // filters.
-    __device__ __forceinline__ hs_complex* pair(int i) const { return (hs_complex*)scratch + (i64)i * (TALL * WIDE); }
-    __device__ __forceinline__ hs_complex* product(int i) const { return pair(products + i); }
-    __device__ __forceinline__ hs_complex* spectrum(int f) const { return pair(spectra + f); }
+    // Transforms of this round's pairs; products, which replace them if no filter uses them any more.
+    __device__ __forceinline__ C* pair(int i) const { return (C*)scratch + (i64)i * (TALL * WIDE); }
+    __device__ __forceinline__ C* product(int i) const { return pair(products + i); }
+    __device__ __forceinline__ hs_complex* spectrum(int f) const { return spectra + (i64)f * (TALL * WIDE); }
     // Set if some tiles take no part in transforms; then one for each tile of all units.
     __device__ __forceinline__ int* some() const { return (int*)spectrum(filters); }
     __device__ __forceinline__ int* spoilt() const { return some() + 1; }
@@ -240,38 +251,52 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     }
 };
 
-// Sums of products across levels, a point of several levels in each thread.
-template <int THREADS, class T, int TALL, int WIDE>
-HS_FN void hs_fourier_sums(const hs_fourier_tiles<T, TALL, WIDE>& t, int count) {
-    constexpr i64 SIZE = TALL * WIDE;
-    const int groups = (t.together + HS_SUMS - 1) / HS_SUMS, last = t.each() - 1;
-    for (i64 i = (i64)blockIdx.x * THREADS + threadIdx.x; i < count * groups * SIZE; i += (i64)t.blocks * THREADS) {
-        const int at = i % SIZE, first = i / SIZE % groups * HS_SUMS, unit = i / SIZE / groups;
-        const hs_complex* from = t.pair(unit * t.each()) + at;
+// Sums of products across levels. The threads of a block have adjacent points, for some of a unit's levels, of which each
+// computes HS_SUMS at a time; spectra of its points are in shared memory, if there is room. Blocks of the same points run
+// together, as they read the same levels.
+template <int THREADS, class C, class T, int TALL, int WIDE>
+HS_FN void hs_fourier_sums(const hs_fourier_tiles<C, T, TALL, WIDE>& t, int count, hs_complex* s) {
+    constexpr int SIZE = TALL * WIDE, STRIPS = SIZE / THREADS;
+    const int last = t.each() - 1, groups = (t.together + HS_SUMS - 1) / HS_SUMS;
+    const int spans = min(groups, max(1, HS_SPREAD / (count * STRIPS))), levels = (groups + spans - 1) / spans * HS_SUMS;
+    for (int i = blockIdx.x; i < count * STRIPS * spans; i += t.blocks) {
+        const int unit = i / spans / STRIPS, at = i / spans % STRIPS * THREADS + threadIdx.x;
+        const C* from = t.pair(unit * t.each()) + at;
         const hs_complex* by = t.spectrum(0) + at;
-        hs_complex sum[HS_SUMS], level[HS_SUMS];
-#pragma unroll
-        for (int k = 0; k < HS_SUMS; ++k) {
-            sum[k] = {0.0, 0.0};
-            level[k] = from[min(first + k, last) * SIZE];
+        i64 apart = SIZE;
+        if (t.held) {
+            __syncthreads();
+            for (int f = 0; f < t.filters; ++f) s[f * THREADS + threadIdx.x] = by[f * apart];
+            __syncthreads();
+            by = s + threadIdx.x;
+            apart = THREADS;
         }
-        for (int f = 0; f < t.filters; f += HS_SUMS) {
+        const int end = min((i % spans + 1) * levels, t.together);
+        for (int first = i % spans * levels; first < end; first += HS_SUMS) {
+            hs_complex sum[HS_SUMS], level[HS_SUMS];
 #pragma unroll
-            for (int n = 0; n < HS_SUMS; ++n) {
-                if (f + n < t.filters) {
-                    const hs_complex s = by[(f + n) * SIZE];
+            for (int k = 0; k < HS_SUMS; ++k) {
+                sum[k] = {0.0, 0.0};
+                level[k] = hs_loaded(from[(i64)min(first + k, last) * SIZE]);
+            }
+            for (int f = 0; f < t.filters; f += HS_SUMS) {
 #pragma unroll
-                    for (int k = 0; k < HS_SUMS; ++k) {
-                        const hs_complex v = level[(k + n) % HS_SUMS];
-                        sum[k] = f + n == 0 ? hs_cmul(v, s) : hs_cadd_product(sum[k], v, s);
+                for (int n = 0; n < HS_SUMS; ++n) {
+                    if (f + n < t.filters) {
+                        const hs_complex v = by[(f + n) * apart];
+#pragma unroll
+                        for (int k = 0; k < HS_SUMS; ++k) {
+                            const hs_complex x = level[(k + n) % HS_SUMS];
+                            sum[k] = f + n == 0 ? hs_cmul(x, v) : hs_cadd_product(sum[k], x, v);
+                        }
+                        level[n] = hs_loaded(from[(i64)min(first + f + n + HS_SUMS, last) * SIZE]);
                     }
-                    level[n] = from[min(first + f + n + HS_SUMS, last) * SIZE];
                 }
             }
-        }
 #pragma unroll
-        for (int k = 0; k < HS_SUMS; ++k)
-            if (first + k < t.together) t.product(unit * t.together + first + k)[at] = sum[k];
+            for (int k = 0; k < HS_SUMS; ++k)
+                if (first + k < end) hs_store(t.product(unit * t.together + first + k)[at], sum[k]);
+        }
     }
 }
 
@@ -279,13 +304,13 @@ HS_FN void hs_fourier_sums(const hs_fourier_tiles<T, TALL, WIDE>& t, int count) 
 // filter: columns of pairs, and rows of filters; if some tiles take no part in transforms, columns of pairs again
 // without them; for each filter rows, there and back, and then columns back. If responses are added (SUMS), four launches
 // take the place of those for filters: rows, sums of products, rows back and columns back.
-template <int BORDER, bool SUMS, int LINES, int THREADS, class T, int TALL, int WIDE>
-HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_complex* s) {
+template <int BORDER, bool SUMS, int LINES, int THREADS, class C, class T, int TALL, int WIDE>
+HS_FN void hs_fourier(int pass, const hs_fourier_tiles<C, T, TALL, WIDE>& t, hs_complex* s) {
     const int passes = SUMS ? 6 : 2 + 2 * t.filters, stage = pass == 0 ? -1 : (pass - 1) % passes;
     const int before = pass == 0 ? 0 : (pass - 1) / passes * t.round, count = min(t.round, t.units - before);
     if (stage == 1 && *t.some() == 0) return;
     if (SUMS && stage == 3) {
-        hs_fourier_sums<THREADS>(t, count);
+        hs_fourier_sums<THREADS>(t, count, s);
         return;
     }
     const bool down = stage < 2 || stage % 2 == 1, across = stage < 2 ? stage == 0 && before == 0 : stage % 2 == 0;
@@ -309,9 +334,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
         for (int i = blockIdx.x * columns.COUNT; i < all; i += t.blocks * columns.COUNT) {
             const int group = min(i + columns.index, all - 1), p = group / GROUPS;
             const int column = group % GROUPS * LINES + columns.line;
-            hs_complex* to = t.pair(p);
             if (stage < 0) {
-                to = t.spectrum(p);
                 const int* ends = t.columns + p * WIDE + column;
                 __syncthreads();
 #pragma unroll
@@ -360,7 +383,13 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
             columns.forth(v);
             if (i + columns.index >= all) continue;
 #pragma unroll
-            for (int e = 0; e < HS_POINTS; ++e) to[columns.frequency(e) * WIDE + column] = v[e];
+            for (int e = 0; e < HS_POINTS; ++e) {
+                const int at = columns.frequency(e) * WIDE + column;
+                if (stage < 0)
+                    t.spectrum(p)[at] = v[e];
+                else
+                    hs_store(t.pair(p)[at], v[e]);
+            }
         }
     }
     // Rows of filters, once, or of pairs.
@@ -371,19 +400,25 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
         for (int i = blockIdx.x * rows.COUNT; i < all; i += t.blocks * rows.COUNT) {
             const int strip = min(i + rows.index, all - 1), p = strip / STRIPS;
             const int at = (strip % STRIPS * LINES + rows.line) * WIDE;
-            hs_complex* from = (stage == 0 ? t.spectrum(p) : back ? t.product(p) : t.pair(p)) + at;
-            if (!back) {
+            if (stage == 0) {
+                hs_complex* from = t.spectrum(p) + at;
 #pragma unroll
                 for (int e = 0; e < HS_POINTS; ++e) v[e] = from[rows.template place<WIDE>(e)];
                 rows.forth(v);
-            } else {
-#pragma unroll
-                for (int e = 0; e < HS_POINTS; ++e) v[e] = from[rows.frequency(e)];
-            }
-            if (stage == 0 || SUMS && !back) {
                 if (i + rows.index >= all) continue;
 #pragma unroll
                 for (int e = 0; e < HS_POINTS; ++e) from[rows.frequency(e)] = v[e];
+                continue;
+            }
+            C* from = (back ? t.product(p) : t.pair(p)) + at;
+#pragma unroll
+            for (int e = 0; e < HS_POINTS; ++e)
+                v[e] = hs_loaded(from[back ? rows.frequency(e) : rows.template place<WIDE>(e)]);
+            if (!back) rows.forth(v);
+            if (SUMS && !back) {
+                if (i + rows.index >= all) continue;
+#pragma unroll
+                for (int e = 0; e < HS_POINTS; ++e) hs_store(from[rows.frequency(e)], v[e]);
             } else {
                 if (!SUMS) {
                     const hs_complex* by = t.spectrum(stage / 2 - 1) + at;
@@ -395,7 +430,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
 #pragma unroll
                 for (int e = 0; e < HS_POINTS; ++e) {
                     const int x = rows.template place<WIDE>(e);
-                    if (x < t.across) t.product(p)[at + x] = v[e];
+                    if (x < t.across) hs_store(t.product(p)[at + x], v[e]);
                 }
             }
         }
@@ -406,9 +441,9 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
         for (int i = blockIdx.x * columns.COUNT; i < all; i += t.blocks * columns.COUNT) {
             const int group = min(i + columns.index, all - 1), p = group / groups;
             const int dx = group % groups * LINES + columns.line;
-            const hs_complex* from = t.product(p) + dx;
+            const C* from = t.product(p) + dx;
 #pragma unroll
-            for (int e = 0; e < HS_POINTS; ++e) v[e] = from[columns.frequency(e) * WIDE];
+            for (int e = 0; e < HS_POINTS; ++e) v[e] = hs_loaded(from[columns.frequency(e) * WIDE]);
             columns.back(v);
             const int unit = before + p / t.together, z = p % t.together;
             if (i + columns.index >= all || dx >= t.across || t.level_of(unit) + z >= t.depth) continue;

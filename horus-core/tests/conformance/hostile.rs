@@ -11,6 +11,7 @@ use horus_core::host::StridedCopy;
 use horus_core::ir::kernel::{
     FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, RowFilterStage, Val,
 };
+use horus_core::ops::fourier::Across;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{
@@ -307,8 +308,9 @@ fn wrongs(good: &LaunchCase) -> Vec<(String, LaunchCase)> {
             Fourier { tile: [0, 16], ..how.clone() },
             Fourier { tile: [16, 17], ..how.clone() },
             Fourier { tile: [usize::MAX, 1024], ..how.clone() },
-            Fourier { across: Some(how.filters.len()), ..how.clone() },
-            Fourier { across: Some(usize::MAX), ..how.clone() },
+            Fourier { across: Some(Across { before: how.filters.len(), stored: DType::F64 }), ..how.clone() },
+            Fourier { across: Some(Across { before: usize::MAX, stored: DType::F64 }), ..how.clone() },
+            Fourier { across: Some(Across { before: 0, stored: DType::U8 }), ..how.clone() },
             Fourier { origin: [15, 0], ..how.clone() },
             Fourier { origin: [0, usize::MAX], ..how.clone() },
         ] {

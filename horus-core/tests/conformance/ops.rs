@@ -6,6 +6,7 @@ use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, NearestResult, Spacing};
 use horus_core::ops::edge::{InsidePixels, WarpEdge};
+use horus_core::ops::fourier::Across;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{
     Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, TapLevels, Truncated,
@@ -355,10 +356,10 @@ fn filters_by_transforms() {
                     Fourier { origin: [26, 27], ..Fourier::of([sparse.clone()], border, [32, 16]) },
                     // Filters of two reaches, and a level that is not read.
                     Fourier {
-                        across: Some(usize::from(dtype == DType::F32)),
+                        across: Some(Across { before: usize::from(dtype == DType::F32), stored: DType::F64 }),
                         ..Fourier::of([two[0].clone(), Filter::sparse([], []), sparse.clone()], border, [16, 32])
                     },
-                    Fourier { across: Some(1), ..Fourier::of(two, border, [16, 16]) },
+                    Fourier { across: Some(Across { before: 1, stored: dtype }), ..Fourier::of(two, border, [16, 16]) },
                 ];
                 let roots: Vec<_> = ops
                     .into_iter()

@@ -6,6 +6,7 @@ use horus_core::ir::graph::{Op, PixelOpOperand};
 use horus_core::ops::components::{ComponentValue, Connectivity};
 use horus_core::ops::distance::{Metric, NearestOnLine, NearestPixel};
 use horus_core::ops::edge::WarpEdge;
+use horus_core::ops::fourier::Across;
 use horus_core::ops::neighbourhood::{Filter, FilterLayout, Generalized, OrderFilter, TapLevels, Truncated};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::windowed::{Ranked, Windowed};
@@ -181,7 +182,10 @@ fn whole_image(of: &Whole) -> String {
             format!("Resize {{ how: Resampling::{how:?}, rows: {rows:?}, columns: {columns:?} }}")
         }
         Whole::Fourier(how) => {
-            let rest = format!("across: {:?}, origin: {:?}", how.across, how.origin);
+            let across = how.across.map_or("None".into(), |Across { before, stored }| {
+                format!("Some(Across {{ before: {before}, stored: DType::{stored:?} }})")
+            });
+            let rest = format!("across: {across}, origin: {:?}", how.origin);
             let filters = list(&how.filters, filter);
             format!("Fourier {{ {rest}, ..Fourier::of([{filters}], {}, {:?}) }}", border(how.border), how.tile)
         }

@@ -13,7 +13,7 @@ use crate::plane::Plane;
 use crate::simd::{Isa, Vector};
 use crate::versions::{by_vectors, for_each_isa};
 use horus_base::dispatch_float;
-use horus_base::dtype::Float;
+use horus_base::dtype::{DType, Float};
 use horus_base::error::DeviceError;
 use horus_base::shape::Window;
 use horus_host::device::{LaunchInput, Memory};
@@ -144,7 +144,8 @@ fn filter<T: Float>(input: TypedInput<'_, T>, how: &Fourier, out: &mut [T], to: 
     let (depth, channels) = (geometry.shape.depth, geometry.shape.channels / how.responses());
     let pairs = how.pairs_of(Rect { rows, columns: Window::whole(geometry.shape.width) }) * channels;
     let most = depth.div_ceil((JOBS * threads).div_ceil(pairs)).max(how.added());
-    let together = how.together(depth, HELD, false).min(most);
+    let tiles = HELD / (how.tile[0] * how.tile[1] * size_of::<Complex>());
+    let together = how.together(depth, tiles, false).min(most);
     let jobs = jobs(how, together, out, to);
     let mut context = FourierContext { how, input, depth, channels, isa, roots, spectra };
     // Memory of a pair is reused for the next.
@@ -232,7 +233,8 @@ impl<T: Float> FourierContext<'_, T> {
             }
             None => {
                 let outside = self.how.border.constant().map_or(T::ZERO, T::from_f64);
-                pair.in_use = [outside.abs() <= T::from_f64(Fourier::largest(T::DTYPE)); 2];
+                let largest = T::from_f64(Fourier::largest(T::DTYPE, self.how.stored()));
+                pair.in_use = [outside.abs() <= largest; 2];
                 pair.pixels.iter_mut().for_each(|pixels| pixels.fill(outside));
             }
         }
@@ -283,7 +285,7 @@ fn jobs<'a, T: Float>(how: &Fourier, together: usize, out: &'a mut [T], to: &Ope
 fn read<T: Float>(plane: &Plane<'_, T>, how: &Fourier, [top, left]: [isize; 2], pair: &mut TilePairMemory<T>) {
     let Reach { up, left: before, .. } = how.reach();
     let (width, across) = (how.tile[1], how.step()[1].cast_signed());
-    let largest = T::from_f64(Fourier::largest(T::DTYPE));
+    let largest = T::from_f64(Fourier::largest(T::DTYPE, how.stored()));
     let outside = how.border.constant().map_or(T::ZERO, T::from_f64);
     for (k, pixels) in pair.pixels.iter_mut().enumerate() {
         let left = left + k.cast_signed() * across - before.cast_signed();
@@ -377,10 +379,20 @@ fn forth_body<T: Float>(isa: Isa, how: &Fourier, roots: &[TransformRoots; 2], pa
             }
         }
         lines_forth(isa, columns, &roots[0]);
+        round(how, columns);
         turn(isa, columns, turned, width, x);
     }
     for rows in turned.chunks_exact_mut(width) {
         lines_forth(isa, rows, &roots[1]);
+        round(how, rows);
+    }
+}
+
+/// Rounds numbers as they are stored.
+#[inline(always)]
+fn round(how: &Fourier, points: &mut [Point]) {
+    if how.stored() == DType::F32 {
+        points.as_flattened_mut().as_flattened_mut().iter_mut().for_each(|v| *v = f64::from(*v as f32));
     }
 }
 
@@ -420,9 +432,11 @@ fn respond_body<T: Float>(
             Products::Level { levels, stride, z } => {
                 let levels = levels[at * width * stride..].chunks_exact(stride);
                 to.iter_mut().zip(levels).for_each(|(to, levels)| *to = levels[z]);
+                round(how, to);
             }
         }
         lines_back(isa, to, &roots[1]);
+        round(how, to);
     }
     for x in (0..across).step_by(LANES) {
         turn_back(isa, product, columns, width, x);

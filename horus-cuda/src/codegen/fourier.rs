@@ -38,18 +38,22 @@ impl CudaOperation for Fourier {
         let all = how.pairs(Rect { rows: shapes.rows, columns: Window::whole(out.shape.width) });
         let (pairs_down, pairs_across) = (all.rows.len() / down, all.columns.len() / (2 * across));
         let (filters, added, sums) = (how.filters.len(), how.added(), how.across.is_some());
-        let together = how.together(input.shape.depth, ACROSS, true);
+        let together = how.together(input.shape.depth, ACROSS / how.tile_bytes(), true);
         // Levels that a unit reads, and tiles of products; those with a single filter take the place of the transforms.
         let each = together + added - 1;
         let products = if sums { together } else { usize::from(filters > 1) };
         let units = pairs_down * pairs_across * input.shape.channels * input.shape.depth.div_ceil(together);
         let most = if sums { ACROSS } else { ROUND };
-        let round = (most / ((each + products) * tall * wide * COMPLEX)).clamp(1, units);
+        let round = (most / ((each + products) * how.tile_bytes())).clamp(1, units);
         let threads = |lines: usize| (lines * tall.max(wide) / POINTS).max(THREADS);
         // Points, with gaps between them, and roots.
         let bytes = |lines: usize| (threads(lines) * (POINTS + 1) + (tall + wide) / 8 * 9) * COMPLEX;
         let lines = LINES.into_iter().find(|lines| bytes(*lines) <= limits.shared).unwrap_or(LINES[2]);
         let (threads, bytes) = (threads(lines), bytes(lines));
+        // The spectra of a block's points, if they leave room for as many blocks as registers do.
+        let spectra = filters * threads * COMPLEX;
+        let held = sums && spectra <= limits.shared / (RESIDENT / threads).max(1);
+        let bytes = if held { bytes.max(spectra) } else { bytes };
         let shared = ((round * each).max(filters) * tall * wide).div_ceil(POINTS * threads).min(BLOCKS);
         let taps = how.filters.iter().map(|f| f.taps().len()).max().unwrap_or(0);
 
@@ -97,6 +101,7 @@ impl CudaOperation for Fourier {
         let at_ends = ints(&mut how.filters.iter().map(|f| f.taps().len()));
 
         let t = out.dtype.name();
+        let stored = if how.stored() == DType::F32 { "hs_single" } else { "hs_complex" };
         let mut p = KernelParams::default();
         // The first launch: see `LaunchSequence`.
         p.int("pass", 0);
@@ -104,6 +109,8 @@ impl CudaOperation for Fourier {
         p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
         p.pointer("unsigned char", "scratch", Pointer::Scratch);
         p.pointer("const unsigned char", "table", Pointer::Table);
+        let at_spectra = round * (each + products) * how.tile_bytes();
+        p.long("spectra", at_spectra as i64);
         p.long("in_plane", input.plane() as i64);
         p.long("out_plane", out.plane() as i64);
         for (member, at) in [
@@ -128,7 +135,7 @@ impl CudaOperation for Fourier {
             ("depth", input.shape.depth.cast_signed()),
             ("filters", filters.cast_signed()),
             ("added", added.cast_signed()),
-            ("before", how.across.unwrap_or(0).cast_signed()),
+            ("before", how.across.map_or(0, |across| across.before.cast_signed())),
             ("together", together.cast_signed()),
             ("down", down.cast_signed()),
             ("across", across.cast_signed()),
@@ -141,14 +148,14 @@ impl CudaOperation for Fourier {
             ("units", units.cast_signed()),
             ("round", round.cast_signed()),
             ("products", if products == 0 { 0 } else { (round * each).cast_signed() }),
-            ("spectra", (round * (each + products)).cast_signed()),
+            ("held", held.into()),
             ("blocks", shared.cast_signed()),
             ("taps", taps.cast_signed()),
         ] {
             p.int(member, v);
         }
         let outside = p.constant(Scalar::from_f64(out.dtype, how.border.constant().unwrap_or(0.0)), out.dtype);
-        let largest = p.constant(Scalar::F64(Fourier::largest(out.dtype)), DType::F64);
+        let largest = p.constant(Scalar::F64(Fourier::largest(out.dtype, how.stored())), DType::F64);
         let of = |ctype: &str, member: &str| name(format_args!("(const {ctype}*)(p.table + p.{member})"));
         let members = args![
             "p.in",
@@ -178,7 +185,7 @@ impl CudaOperation for Fourier {
             "p.units",
             "p.round",
             "p.products",
-            "p.spectra",
+            "p.held",
             "p.blocks",
             "p.taps",
             outside,
@@ -191,10 +198,11 @@ impl CudaOperation for Fourier {
             of("int", "at_ends"),
             of("f64", "at_weights"),
             "p.scratch",
+            name("(hs_complex*)(p.scratch + p.spectra)"),
         ];
         let body = [
             Stmt::Let {
-                ctype: format!("const hs_fourier_tiles<{t}, {tall}, {wide}>"),
+                ctype: format!("const hs_fourier_tiles<{stored}, {t}, {tall}, {wide}>"),
                 name: "tiles".into(),
                 value: Expr::Members(None, members),
             },
@@ -207,8 +215,7 @@ impl CudaOperation for Fourier {
         ];
         let stages = if sums { 6 } else { 2 + 2 * filters };
         let passes = blocks(1 + units.div_ceil(round) * stages, "passes over tiles")?;
-        let tiles = round * (each + products) + filters;
-        let scratch = tiles * tall * wide * COMPLEX + (1 + 2 * units * each) * DType::I32.size();
+        let scratch = at_spectra + filters * tall * wide * COMPLEX + (1 + 2 * units * each) * DType::I32.size();
         let made = with_bounds(
             &[PRELUDE, FOURIER],
             &body,

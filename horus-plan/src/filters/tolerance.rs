@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use lru::LruCache;
 
 use super::low_rank::{OuterProduct, decompose, seems_low};
-use crate::ops::fourier::{self, EXTENTS, Fourier};
+use crate::ops::fourier::{self, Across, EXTENTS, Fourier};
 use crate::ops::neighbourhood::{Filter, FilterLayout, Reach};
 use horus_base::dtype::DType;
 use horus_base::shape::{Border, Shape};
@@ -94,7 +94,10 @@ pub fn across(
     }
     let read = filters.iter().filter(|filter| !filter.taps().is_empty());
     let most: f64 = read.map(|filter| algorithm(filter, border, pixels, shape, t).1).sum();
-    let (tiles, cost) = tiles(filters, Some(before), border, pixels.linear(), shape, t)?;
+    let dtype = pixels.linear();
+    // Of single precision if that is within `t`, because half as many bytes move.
+    let of = |stored| tiles(filters, Some(Across { before, stored }), border, dtype, shape, t);
+    let (tiles, cost) = of(dtype).or_else(|| of(DType::F64))?;
     (cost < most).then_some(tiles)
 }
 
@@ -102,7 +105,7 @@ pub fn across(
 fn is_transformable<'a>(taps: impl Iterator<Item = &'a f64>, border: Border, dtype: DType) -> bool {
     let outside = border.constant().unwrap_or(0.0);
     let sum = taps.map(|tap| tap.abs()).sum();
-    SUMS.contains(&sum) && outside.is_finite() && outside.abs() <= Fourier::largest(dtype)
+    SUMS.contains(&sum) && outside.is_finite() && outside.abs() <= Fourier::largest(dtype, DType::F64)
 }
 
 fn chosen(filter: &Filter, border: Border, pixels: DType, shape: Shape, t: f64) -> Choice {
@@ -128,7 +131,7 @@ pub fn exact(filter: &Filter, t: f64) -> Filter {
 /// The tiles that cost least, and their cost per pixel. With `across`, the responses to the filters are added.
 fn tiles(
     filters: &[Filter],
-    across: Option<usize>,
+    across: Option<Across>,
     border: Border,
     dtype: DType,
     shape: Shape,
@@ -141,7 +144,8 @@ fn tiles(
     let extents = || (EXTENTS[0].ilog2()..=EXTENTS[1].ilog2()).map(|k| 1 << k);
     let rounding = if dtype == DType::F64 { 0.0 } else { smallest(dtype) };
     // The result is rounded to its type, in `f64` too.
-    let bound = |tile| (fourier::error(tile, filters.len()) + rounding) * (1.0 + 1e-6) + f64::EPSILON;
+    let stored = across.map_or(DType::F64, |across| across.stored);
+    let bound = |tile| (fourier::error(tile, filters.len(), stored) + rounding) * (1.0 + 1e-6) + f64::EPSILON;
     let mut best: Option<([usize; 2], f64)> = None;
     for tile in extents().flat_map(|height| extents().map(move |width| [height, width])) {
         let [down, across] = fourier::step(tile, reach);

@@ -30,15 +30,24 @@ pub type Complex = [f64; 2];
 pub struct Fourier {
     /// The filters, of one reach unless they are added.
     pub filters: Arc<[Filter]>,
-    /// If there is a number `m`, filter `f` reads level `z + f - m` for level `z`, and the responses are added from the
-    /// first to the last.
-    pub across: Option<usize>,
+    /// If they are added across levels, how.
+    pub across: Option<Across>,
     /// Border mode.
     pub border: Border,
     /// Rows and columns of a tile, powers of two.
     pub tile: [usize; 2],
     /// Row and column of the image's first pixel within its pair of tiles.
     pub origin: [usize; 2],
+}
+
+/// The sum of the responses of several levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Across {
+    /// Filter `f` reads level `z + f - before` for level `z`.
+    pub before: usize,
+    /// The type to which numbers are rounded after columns, after rows, after the sum of products, and after rows back:
+    /// `f32` takes half of the memory.
+    pub stored: DType,
 }
 
 /// Most bytes of transforms of levels and of their products that a GPU holds. With fewer, levels that several sums read
@@ -77,18 +86,18 @@ impl Fourier {
     /// The level of an image of `depth` levels that added filter `f` reads for level `z`; `None` beyond a border with a
     /// constant.
     pub fn level(&self, z: usize, f: usize, depth: usize) -> Option<usize> {
-        let Some(before) = self.across else { return Some(z) };
+        let Some(Across { before, .. }) = self.across else { return Some(z) };
         self.border.map((z + f).cast_signed() - before.cast_signed(), depth)
     }
 
-    /// Levels of the result that are computed together, about as many each time, if transforms of tiles may have so many bytes, and products
-    /// have memory of their own or not: each level reads the transforms of [`added`](Self::added) levels.
-    pub fn together(&self, depth: usize, bytes: usize, apart: bool) -> usize {
+    /// Levels of the result that are computed together, about as many each time, if so many transforms of tiles may be
+    /// held: each level reads those of [`added`](Self::added) levels. Products take the place of transforms, or have
+    /// their own.
+    pub fn together(&self, depth: usize, tiles: usize, have_own: bool) -> usize {
         if self.across.is_none() {
             return 1;
         }
-        let tiles = bytes / (self.tile[0] * self.tile[1] * size_of::<Complex>());
-        let most = tiles.saturating_sub(self.added() - 1) / if apart { 2 } else { 1 };
+        let most = tiles.saturating_sub(self.added() - 1) / if have_own { 2 } else { 1 };
         depth.div_ceil(depth.div_ceil(most.max(1)).max(1)).max(1)
     }
 
@@ -105,10 +114,30 @@ impl Fourier {
         (all.rows.len() / down) * (all.columns.len() / (2 * across))
     }
 
-    /// The largest pixel of a type that a transform accepts.
-    pub fn largest(dtype: DType) -> f64 {
-        // Sums of taps are below 2^30, so no sum over a tile overflows.
-        (if dtype == DType::F64 { 960.0 } else { 96.0_f64 }).exp2()
+    /// The type of the numbers of transforms in memory.
+    pub fn stored(&self) -> DType {
+        self.across.map_or(DType::F64, |across| across.stored)
+    }
+
+    /// A number as it is stored.
+    pub fn rounded(&self, v: f64) -> f64 {
+        if self.stored() == DType::F32 { f64::from(v as f32) } else { v }
+    }
+
+    /// Bytes of a stored transform of a tile.
+    pub fn tile_bytes(&self) -> usize {
+        2 * self.stored().size() * self.tile[0] * self.tile[1]
+    }
+
+    /// The largest pixel of a type that a transform accepts, if transforms are stored in this type.
+    pub fn largest(dtype: DType, stored: DType) -> f64 {
+        // Sums of taps are below 2^30, so no sum over a tile overflows, nor do 2^18 pixels that are stored.
+        let exponent = match (dtype, stored) {
+            (DType::F64, _) => 960.0_f64,
+            (_, DType::F32) => 76.0,
+            _ => 96.0,
+        };
+        exponent.exp2()
     }
 
     /// A filter as a tile whose transform multiplies the transforms of images: reflected about its anchor, and divided
@@ -135,8 +164,10 @@ impl Fourier {
             products.fold(None, |sum, (a, b)| Some(sum.map_or_else(|| product(a, b), |sum| add_product(sum, a, b))))
         };
         let mut pixels: Vec<Complex> = (0..height * width).map(|i| at(i).unwrap_or_default()).collect();
+        self.round(&mut pixels);
         let (rows, columns) = (Roots::of(width), Roots::of(height));
         pixels.chunks_mut(width).for_each(|row| rows.back(row));
+        self.round(&mut pixels);
         each_column(&mut pixels, [height, width], &|column| columns.back(column));
         pixels
     }
@@ -144,7 +175,8 @@ impl Fourier {
     /// The transform of a filter, in the order of [`Roots::forth`].
     pub fn spectrum(&self, filter: &Filter) -> Vec<Complex> {
         let mut tile = self.reflected(filter);
-        self.forth(&mut tile);
+        let exact = Fourier { across: None, ..self.clone() };
+        exact.forth(&mut tile);
         tile
     }
 
@@ -153,7 +185,13 @@ impl Fourier {
         let [height, width] = self.tile;
         let (rows, columns) = (Roots::of(width), Roots::of(height));
         each_column(tile, [height, width], &|column| columns.forth(column));
+        self.round(tile);
         tile.chunks_mut(width).for_each(|row| rows.forth(row));
+        self.round(tile);
+    }
+
+    fn round(&self, tile: &mut [Complex]) {
+        tile.as_flattened_mut().iter_mut().for_each(|v| *v = self.rounded(*v));
     }
 }
 
@@ -163,10 +201,12 @@ pub fn step([height, width]: [usize; 2], reach: Reach) -> [usize; 2] {
 }
 
 /// A bound on the error of a result before rounding, for `max|pixel| = 1` and `sum|taps| = 1`, if the responses to so
-/// many filters are added.
-pub fn error([height, width]: [usize; 2], added: usize) -> f64 {
+/// many filters are added, and transforms stored in this type.
+pub fn error([height, width]: [usize; 2], added: usize, stored: DType) -> f64 {
     let points = (height * width) as f64;
-    (2.0 * points).sqrt() * (24.0 * points.log2() + 4.0 * added as f64) * (f64::EPSILON / 2.0)
+    let roundings = if stored == DType::F32 { 4.0 * f64::from(f32::EPSILON / 2.0) } else { 0.0 };
+    (2.0 * points).sqrt()
+        * (roundings * (1.0 + 1e-6) + (24.0 * points.log2() + 4.0 * added as f64) * (f64::EPSILON / 2.0))
 }
 
 /// Cost per point of both transforms, in multiply-adds of a direct filter of `f32`. It is between the costs measured on
@@ -355,7 +395,10 @@ impl ImageOperation for Fourier {
             [one] => one.to_string(),
             all => format!("{} filters of {}", all.len(), all.first().map_or_else(String::new, Filter::to_string)),
         };
-        let across = if self.across.is_some() { " across levels" } else { "" };
+        let across = self.across.map_or("", |across| match across.stored {
+            DType::F32 => " across levels, stored in f32,",
+            _ => " across levels",
+        });
         format!("correlate {of}{across} by transforms of {height}x{width}")
     }
 
@@ -367,8 +410,10 @@ impl ImageOperation for Fourier {
         ensure(reaches.clone().all(|r| near(&r)), || format!("filters that reach {} pixels", EXTENTS[1]))?;
         let alike = self.across.is_some() || reaches.into_iter().all(|r| r == self.reach());
         ensure(alike, || "filters of different reach".into())?;
-        let level = self.across.is_none_or(|m| m < self.filters.len());
-        ensure(level, || format!("{} filters, of which {:?} read levels before", self.filters.len(), self.across))?;
+        let level = self.across.is_none_or(|across| across.before < self.filters.len());
+        ensure(level, || format!("{} filters, {:?}", self.filters.len(), self.across))?;
+        let stored = [dtype, DType::F64].contains(&self.stored());
+        ensure(stored, || format!("transforms of {dtype} stored in {}", self.stored()))?;
         let extent = |n: usize| n.is_power_of_two() && (EXTENTS[0]..=EXTENTS[1]).contains(&n);
         let [down, across] = self.step();
         let fits = self.tile.into_iter().all(extent) && down > 0 && across > 0;
@@ -419,10 +464,9 @@ impl ImageOperation for Fourier {
         if self.across.is_none() {
             return 0;
         }
-        let [tall, wide] = self.tile;
         let pairs = self.pairs_of(Rect::whole(shape)).saturating_mul(shape.channels);
         let levels = shape.depth.saturating_mul(2).saturating_add(self.added() - 1);
-        ACROSS.min(pairs.saturating_mul(levels).saturating_mul(tall * wide * size_of::<Complex>()))
+        ACROSS.min(pairs.saturating_mul(levels).saturating_mul(self.tile_bytes()))
     }
 
     fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
@@ -449,7 +493,8 @@ impl SampleOperations for Fourier {
         let filters = [Filter::sparse([(-2, 0), (1, 3)], [1.0; 2])];
         let how = Fourier { origin: [5, 9], ..Fourier::of(filters, of.border, [16; 2]) };
         let parts = [Filter::row([1.0, 2.0, 0.5]), Filter::column([1.0, -1.0])].into();
-        let across = Fourier { filters: parts, across: Some(0), ..how.clone() };
+        let across = Some(Across { before: 0, stored: of.image.1 });
+        let across = Fourier { filters: parts, across, ..how.clone() };
         [how, across].map(|how| Instance::of(how, &[of.image], of.image)).into()
     }
 }
@@ -523,7 +568,7 @@ mod tests {
                     want = [want[0] + tap * tile[at][0], want[1] + tap * tile[at][1]];
                 }
                 let off = (got[y * 32 + x][0] - want[0]).abs().max((got[y * 32 + x][1] - want[1]).abs());
-                assert!(off <= error(op.tile, 1) * magnitude, "{filter} at {y}, {x}: {off}");
+                assert!(off <= error(op.tile, 1, DType::F64) * magnitude, "{filter} at {y}, {x}: {off}");
             }
         }
     }

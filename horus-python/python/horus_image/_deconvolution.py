@@ -18,7 +18,7 @@ from ._tolerance import tolerance, within
 from ._values import enter
 from .typing import ArrayLike, Pixels
 
-NEAR: Final = {"f32": 1e-6, "f64": 1e-10}
+NEAR: Final = {"f32": 1e-4, "f64": 1e-10}
 """The tolerance of filters of both types of floats unless `horus_image.within` gives one."""
 _LEAST: Final = 1e-12
 """What scikit-image adds to a blurred image before it divides by it."""
@@ -31,7 +31,7 @@ def richardson_lucy(
 ) -> Pixels:
     """The most likely source of a blurred image, of a plane or a volume (``skimage.restoration.richardson_lucy``).
 
-    The image is dark beyond its edges. Filters are computed within a tolerance, 1e-6 in ``float32`` and 1e-10 in ``float64`` unless
+    The image is dark beyond its edges. Filters are computed within a tolerance, 1e-4 in ``float32`` and 1e-10 in ``float64`` unless
     `horus_image.within` gives one: scikit-image's have no bound. Nothing but the estimates is kept between the steps, which run on the GPU
     or the ranks that the session has.
 

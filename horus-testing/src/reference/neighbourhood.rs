@@ -103,7 +103,8 @@ pub(super) fn fourier_of<T: Float>(
                 };
                 (0..height * width).map(at).collect::<Vec<T>>()
             });
-            let taken = [0, 1].map(|k| tiles[k].iter().all(|v| v.abs() <= T::from_f64(Fourier::largest(T::DTYPE))));
+            let taken = [0, 1]
+                .map(|k| tiles[k].iter().all(|v| v.abs() <= T::from_f64(Fourier::largest(T::DTYPE, how.stored()))));
             let part_of = |k: usize, i: usize| if taken[k] { tiles[k][i].to_f64() } else { 0.0 };
             let mut transform: Vec<Complex> = (0..height * width).map(|i| [part_of(0, i), part_of(1, i)]).collect();
             how.forth(&mut transform);

@@ -4,6 +4,7 @@ use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::fourier::Across;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::resize::{Resampling, ResizedLines};
@@ -156,7 +157,9 @@ fn transforms() -> Vec<ConformanceLaunch> {
         let (dtype, tile) = ([DType::F64, DType::F32][k % 2], [[32, 16], [16, 64]][k % 2]);
         for depth in [2, 37] {
             let volume = Shape::volume(depth, 25, 40, 1 + k % 2);
-            let how = Fourier { across: Some(k % 4), ..Fourier::of(parts.clone(), border, tile) };
+            let stored = if depth == 2 { DType::F64 } else { dtype };
+            let across = Some(Across { before: k % 4, stored });
+            let how = Fourier { across, ..Fourier::of(parts.clone(), border, tile) };
             let name = format!("{} {border} {depth}", how.name());
             let mut launch = case(name, Kernel::from(how), vec![whole(volume, dtype)], whole(volume, dtype));
             if k % 2 == 1 {
