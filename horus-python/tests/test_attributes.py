@@ -161,6 +161,7 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "Image.resize": (lambda f, i: f(i, (18, 6)), PLANES, lambda _, sides: (sides[0] / 2, sides[1] * 2)),
     "Image.paste": (lambda f, i: f(i, i[..., 2:4, 3:5], 2, 3), BOTH, kept),
     **{f"Tiles.{name}": (lambda f, i: f(i.tiles(2, 3)), BOTH, tiled) for name in ("max", "mean", "min", "std", "sum", "var")},
+    "Image.to_device": (lambda f, i: f(i, hi.session(device="cpu")), BOTH, kept),
     "Image.with_alpha": (lambda f, i: f(hi.stack([i, i], axis=-1)), PLANES, kept),
     "Image.with_pixel_size": (lambda f, i: f(i, 3.0), BOTH, lambda i, _: (3.0,) * i.ndim),
 }

@@ -311,7 +311,7 @@ def opened(device: Any, memory: Any = None, explain: Any = False) -> Any:
 
 METHODS: Final[list[Callable[..., Any]]] = [
     of_image("astype", "dtype"), of_image("clip", "low_value", "high_value"), of_image("luminance"), of_image("channel", "axis"),
-    *(of_image(name) for name in ("min", "max", "sum", "mean", "var", "std", "compute", "start", "__len__", "__bool__", "__float__", "__repr__")),
+    *(of_image(name) for name in ("min", "max", "sum", "mean", "var", "std", "compute", "start", "__len__", "__bool__", "__float__", "__int__", "__repr__")),
     *(of_image(name) for name in ("__neg__", "__pos__", "__abs__", "__invert__", "__hash__", "_repr_html_", "__dlpack_device__")),
     *(of_image(f"__{name}__", "other") for name in ("add", "rsub", "mul", "truediv", "rtruediv", "pow", "rpow", "lt", "eq", "and", "ror", "xor")),
     of_image("__array__", "dtype", "copy?"), of_image("__dlpack__", "stream?", "max_version?", "dl_device?", "copy?"),
@@ -357,7 +357,8 @@ def test_an_array_becomes_the_image_of_its_pixels_or_an_exception(
         return
     np.testing.assert_array_equal(image, array)
     np.testing.assert_array_equal(np.from_dlpack(image), array)
-    np.testing.assert_array_equal(hi.jit(lambda a: a)(array), array)
+    if array.ndim:
+        np.testing.assert_array_equal(hi.jit(lambda a: a)(array), array)
 
 
 def search(seconds: float) -> None:

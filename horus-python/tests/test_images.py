@@ -337,9 +337,8 @@ def test_reductions_along_axes_are_numpys(shape: tuple[int, ...], channels: bool
                 continue
             wanted = np.asarray(reduce(array.astype(np.float64), axis=axis, keepdims=keepdims))
             found = np.asarray(reduce(image, axis=axis, keepdims=keepdims))
-            # NumPy has an array without axes where images have one pixel.
-            assert found.shape == (wanted.shape or (1,)), (reduce, keepdims)
-            np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=2e-6, atol=2e-4)
+            assert found.shape == wanted.shape, (reduce, keepdims)
+            np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-4)
 
 
 def test_reductions_by_numpys_names_and_types() -> None:
@@ -356,17 +355,17 @@ def test_reductions_by_numpys_names_and_types() -> None:
     with pytest.raises(ValueError, match="an axis occurs twice"):
         image.sum(axis=(0, -2))
     with pytest.raises(TypeError, match="out must be None"):
-        np.sum(image, axis=0, out=np.zeros(5))
+        image.sum(axis=0, out=np.zeros(5))
     for reduce in (np.sum, np.mean, np.min, np.max, np.var, np.std):
         assert reduce(image, keepdims=True).shape == (1, 1)
         assert np.asarray(reduce(image, axis=0)).dtype == np.asarray(reduce(array, axis=0)).dtype or reduce is np.sum
-    assert image.mean(dtype=np.int32) == image.mean(axis=(0, 1), dtype=np.int32).compute()[0] == array.mean(dtype=np.int32)
+    assert image.mean(dtype=np.int32) == image.mean(axis=(0, 1), dtype=np.int32) == array.mean(dtype=np.int32)
     colours = hi.asarray(ramp((4, 3, 3), np.float64), channels=True)
     np.testing.assert_allclose(colours - colours.mean(axis=(0, 1)), colours.compute() - colours.compute().mean(axis=(0, 1)))
     truths = hi.asarray(ramp((3, 4), np.uint8) > 5)
     assert (truths.min(axis=0).dtype, truths.max(axis=0).dtype) == (np.bool_, np.bool_)
     with pytest.raises(ValueError, match="out must be None"):
-        np.cumsum(image, axis=0, out=np.zeros((6, 5)))
+        image.cumsum(0, out=np.zeros((6, 5)))
     volume = ramp((3, 4, 5), np.uint8)
     np.testing.assert_array_equal(hi.asarray(volume).sum(axis=1), volume.sum(axis=1))
 

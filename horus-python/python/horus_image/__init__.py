@@ -5,7 +5,8 @@
 `horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names,
 `horus_image.measure` tables of regions and peaks, `horus_image.morphology` what removes small objects and holes,
 `horus_image.segmentation` watersheds and operations on labels, `horus_image.transform` the Hough transform, `horus_image.restoration`
-deconvolution. `horus_image.accel` puts them in the place of SciPy's and scikit-image's, `horus_image.dask` applies programs to Dask's arrays.
+deconvolution. `horus_image.accel` puts them in the place of SciPy's and scikit-image's, `horus_image.dask` applies programs to Dask's arrays,
+`horus_image.array_api` has the functions of the Python array API standard.
 
 >>> import numpy as np
 >>> import horus_image as hi
@@ -18,7 +19,7 @@ deconvolution. `horus_image.accel` puts them in the place of SciPy's and scikit-
 
 from typing import TYPE_CHECKING, Any
 
-from . import filters, measure, morphology, ndimage, restoration, segmentation, transform, typing
+from . import array_api, filters, measure, morphology, ndimage, restoration, segmentation, transform, typing
 from ._files import open, save
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, get_all, maximum, minimum, stack, where
@@ -42,6 +43,7 @@ __all__ = [
     "Session",
     "Tiles",
     "__version__",
+    "array_api",
     "asarray",
     "filters",
     "get_all",

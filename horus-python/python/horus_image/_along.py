@@ -69,7 +69,7 @@ def without(image: Image, gone: list[int], name: str) -> Image:
         core, channels, left = row, False, [2]
     else:
         core = permuted(core, image, [*(number for number in range(3) if number not in left), *left])
-    return _made(type(image), core, image._session, max(len(left), 1), channels)
+    return _made(type(image), core, image._session, len(left), channels)
 
 
 def permuted(core: _horus.Image, image: Image, order: Sequence[int]) -> _horus.Image:
@@ -99,6 +99,10 @@ def transposed(image: Image, axes: Sequence[int]) -> Image:
         raise ValueError(f"transpose: axes {tuple(order)} are not each of the {image.ndim} axes once")
     core, channels, ndim = image._core, image._channels, image._ndim
     if channels and order[-1] != ndim:
+        if ndim < 2:
+            from ._moves import plain
+
+            return transposed(plain(image), axes)
         if ndim != 2:
             raise NotImplementedError("transpose: channels of a volume stay the last axis; images have up to three axes beside")
         # Channels become levels, which are the first axis.

@@ -6,8 +6,9 @@ import builtins
 import math
 import operator
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, overload
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from . import _horus
 from ._along import Axes, along, cumulative, numbers_of, transposed
 from ._dtype import CODES, HALF, is_native, ready, stored, truth
 from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout_of, on_host, read, read_beside, session_of
-from ._operators import Operators, _binary, _core, _like, _made, _met, _operand
+from ._operators import Operators, _binary, _core, _like, _logic, _made, _met, _operand
 from ._session import Session, current
 from ._show import page
 from ._tiles import Tiles
@@ -62,6 +63,48 @@ class Image(Operators):
     def session(self) -> Session:
         """The session that the image belongs to."""
         return self._session
+
+    @property
+    def device(self) -> Session:
+        """The session, under the name of the array API: images of several do not meet, as arrays of several devices do not."""
+        return self._session
+
+    def to_device(self, device: Session, *, stream: None = None) -> Image:
+        """The image in another session; its pixels are evaluated and copied unless it belongs to that session.
+
+        What files say beside their pixels goes along.
+
+        Examples
+        --------
+        >>> import horus_image as hi
+        >>> image = hi.asarray([[1.0, 2.0]])
+        >>> with hi.session(device="cpu") as session:
+        ...     (image.to_device(session) + 1).compute()
+        array([[2., 3.]])
+        """
+        if stream is not None:
+            raise ValueError("to_device: sessions have no streams; stream must be None")
+        if not isinstance(device, Session):
+            raise TypeError(f"to_device: devices are sessions, not {type(device).__name__}")
+        if device is self._session:
+            return self
+        pixels = self.compute()
+        core = _horus.Image.of_array(device._core, ready(pixels).reshape(self._core.shape), CODES[pixels.dtype], True, False)
+        return made(_horus.related(core, "to_device", [self._core], None), device, self._ndim, self._channels)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        """The functions of the array API on images: `horus_image.array_api`."""
+        from . import array_api
+
+        if api_version is not None and api_version not in array_api.VERSIONS:
+            raise ValueError(f"array_api follows versions {', '.join(array_api.VERSIONS)} of the standard, not {api_version}")
+        return array_api
+
+    def __array_function__(self, function: Callable[..., Any], types: Sequence[type], args: Any, kwargs: Any) -> Any:
+        """Functions of NumPy: recorded where Horus has them, else NumPy's on the computed pixels; see `horus_image.array_api`."""
+        from ._numpy import applied
+
+        return applied(function, types, args, kwargs)
 
     def compute(self) -> Array:
         """Evaluate the image into a new array."""
@@ -136,6 +179,8 @@ class Image(Operators):
         sides = tuple(pixel_size) if isinstance(pixel_size, (tuple, list)) else (pixel_size,) * self._ndim
         if len(sides) != self._ndim:
             raise ValueError(f"pixel_size has {len(sides)} numbers; the image has {self._ndim} axes")
+        if not sides:
+            return self
         rows, columns = ((*sides, sides[-1])[:2] if self._ndim < 2 else sides[-2:])
         levels = float(sides[0]) if self._ndim > 2 else None
         return self._with(self._core.with_pixel_size(levels, float(rows), float(columns)))
@@ -220,6 +265,13 @@ class Image(Operators):
     def T(self) -> Image:
         """The image with its axes in reverse order."""
         return self.transpose()
+
+    @property
+    def mT(self) -> Image:
+        """The image with its last two axes in each other's place: each matrix transposed."""
+        if self.ndim < 2:
+            raise ValueError(f"mT: matrices have two axes; the image has {self.ndim}")
+        return self.swapaxes(-2, -1)
 
     def transpose(self, *axes: SupportsIndex | Sequence[SupportsIndex] | None) -> Image:
         """The image with its axes in another order, by default in reverse (``numpy.transpose``).
@@ -607,13 +659,35 @@ class Image(Operators):
         return lent
 
     def __getitem__(self, key: Index) -> Image:
-        """A part: slices, and whole numbers; an axis of a whole number goes."""
+        """A part: slices, and whole numbers; an axis of a whole number goes, and None adds one.
+
+        Or single pixels, by whole numbers and images or arrays of them, one for each axis: as in NumPy, in the shape of these.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> image = hi.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> image[:, ::-1].compute()
+        array([[3., 2., 1.],
+               [6., 5., 4.]])
+        >>> image[np.array([0, 1]), 2].compute()
+        array([3., 6.])
+        """
         from ._index import indexed
 
         return indexed(self, key)
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError("images are not written to: horus_image.where(mask, value, image) and image.paste make one with other pixels")
+
     def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("an image without axes has no length")
         return self.shape[0]
+
+    def __iter__(self) -> Iterator[Image]:
+        return (self[k] for k in range(len(self)))
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -621,13 +695,27 @@ class Image(Operators):
         return builtins.bool(self.compute().any())
 
     def __float__(self) -> float:
+        return float(self._number())
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError("only an image of one integer, without axes, is an index")
+        return int(self._number())
+
+    def _number(self) -> Any:
         if self.size != 1:
             raise TypeError("only an image of one pixel is a number")
-        return float(self.compute().reshape(()))
+        return self.compute().item()
 
     def __repr__(self) -> str:
         spatial = self.shape[:-1] if self._channels else self.shape
-        pixels = "x".join(map(str, spatial[-2:]))
+        pixels = "x".join(map(str, spatial[-2:])) or "number"
         if self._ndim < 3 and not self._channels:
             return f"<horus_image.Image {pixels} {self.dtype.name}>"
         levels = f"{spatial[0]} levels of " if self._ndim == 3 else ""
@@ -663,7 +751,7 @@ def asarray(array: ArrayLike | DeviceArray, *, channels: bool = False, session: 
     Parameters
     ----------
     array : array_like
-        One axis: an image of one row. Two: rows and columns. Three: levels, rows and columns of a volume; with `channels`, rows, columns
+        No axes: a number, as an image of one pixel. One: an image of one row. Two: rows and columns. Three: levels, rows and columns of a volume; with `channels`, rows, columns
         and channels. Arrays on a GPU (with ``__dlpack__`` or ``__cuda_array_interface__``) stay there, and the session computes on that
         GPU. An image is returned as it is.
     channels : bool, optional
@@ -706,7 +794,7 @@ def asarray(array: ArrayLike | DeviceArray, *, channels: bool = False, session: 
     code = native(pixels.dtype)
     if pixels.ndim > 3:
         raise ValueError(too_many(pixels.shape))
-    if pixels.ndim < 1 or (channels and pixels.ndim != 3):
+    if (pixels.ndim < 1 and isinstance(pixels, DeviceArray)) or (channels and pixels.ndim != 3):
         raise ValueError(f"an array of shape {pixels.shape} is no image; see asarray for the axes that images have")
     if isinstance(pixels, DeviceArray):
         session = session_of(pixels, session)
@@ -717,6 +805,7 @@ def asarray(array: ArrayLike | DeviceArray, *, channels: bool = False, session: 
         if not copy:
             _check_in_place(pixels)
         found = ready(pixels)
+        found = found if found.ndim else found.reshape(1)
         # A copy that has just been made is read where it lies.
         core = _horus.Image.of_array(session._core, found, code, channels, copy and np.may_share_memory(found, pixels))
     return made(core, session, 2 if channels else pixels.ndim, channels)
@@ -770,6 +859,9 @@ def where(mask: ArrayLike, a: ArrayLike, b: ArrayLike) -> Image:
     if not isinstance(a, Image) and not isinstance(b, Image):
         a = _filled(mask, a, b)
     a, b = _met("where", a, b)
+    kinds = {value.dtype.kind if hasattr(value, "dtype") else type(value) for value in (a, b)}
+    if kinds <= {"b", builtins.bool}:
+        return _logic("or", _logic("and", mask, a), _logic("and", ~mask, b))
     chosen = _horus.select(mask._core, _core(a), _core(b))
     return _like(chosen, mask, _like(chosen, a, b))
 
@@ -833,7 +925,7 @@ def get_all(*images: Image) -> tuple[Array, ...]:
     if any(image._session is not session for image in images):
         raise ValueError("get_all: the images belong to several sessions")
     cores, layouts = [image._core for image in images], list(map(layout_of, images))
-    return tuple(np.ascontiguousarray(memory) for memory in _horus.get_all(session._core, cores, layouts))
+    return tuple(np.asarray(memory) for memory in _horus.get_all(session._core, cores, layouts))
 
 
 def _filled(mask: Image, a: Any, b: Any) -> Any:
@@ -842,7 +934,7 @@ def _filled(mask: Image, a: Any, b: Any) -> Any:
         return _operand(a, mask)
     kinds = [value if isinstance(value, (builtins.bool, int, float)) else np.asarray(value) for value in (a, b)]
     dtype = np.result_type(*kinds)
-    return asarray(np.full((1, 1), a, np.int32 if dtype == np.int64 else dtype), session=mask._session)
+    return asarray(np.full((), a, np.int32 if dtype == np.int64 else dtype), session=mask._session)
 
 
 def _restored(array: Array, channels: bool) -> Image:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import _horus
 from ._along import permuted
+from ._foreign import on_host
+from ._moves import checked_shape, picked, reshaped
 
 if TYPE_CHECKING:
     from ._image import Image
@@ -16,7 +20,12 @@ def indexed(image: Image, key: Any) -> Image:
     """The crop that a key names."""
     from ._image import made
 
-    keys = _expanded(key, image.ndim)
+    given = list(key) if isinstance(key, tuple) else [key]
+    if any(part is None for part in given):
+        return _with_axes(image, given)
+    if any(_is_integers(part) for part in given):
+        return _picked(image, given)
+    keys = _expanded(given, image.ndim)
     core, channels = image._core, image._channels
     if channels:
         last = keys.pop()
@@ -49,11 +58,51 @@ def indexed(image: Image, key: Any) -> Image:
     left = [axis for axis in range(first, 3) if axis not in gone]
     # The last axes remain: a column becomes a row.
     core = permuted(core, image, [*(axis for axis in range(3) if axis not in left), *left])
-    return made(core, image._session, max(len(left), 1), channels)
+    return made(core, image._session, len(left), channels)
 
 
-def _expanded(key: Any, ndim: int) -> list[Any]:
-    keys = list(key) if isinstance(key, tuple) else [key]
+def _with_axes(image: Image, keys: list[Any]) -> Image:
+    """The part that a key names, with an axis of 1 for each None."""
+    rest = [part for part in keys if part is not None]
+    found = indexed(image, tuple(rest))
+    left, shape = list(found.shape), []
+    for part in keys:
+        if part is None:
+            shape.append(1)
+        elif part is Ellipsis:
+            count = image.ndim - len(rest) + 1
+            shape, left = shape + left[:count], left[count:]
+        elif isinstance(part, slice):
+            shape.append(left.pop(0))
+    return reshaped(found, checked_shape("index", shape + left))
+
+
+def _is_integers(part: Any) -> bool:
+    """Returns true for an array, or an image, of several whole numbers."""
+    return getattr(part, "ndim", 0) > 0 and getattr(getattr(part, "dtype", None), "kind", "") in ("i", "u")
+
+
+def _picked(image: Image, keys: list[Any]) -> Image:
+    """Single pixels, by positions along each axis."""
+    from ._image import Image as Kind
+    from ._image import asarray
+
+    if len(keys) != image.ndim or not all(_is_integers(part) or hasattr(part, "__index__") for part in keys):
+        raise IndexError(f"arrays of positions index pixels along each of the {image.ndim} axes, with whole numbers beside them")
+    numbers = []
+    for axis, part in enumerate(keys):
+        extent = image.shape[axis]
+        if not isinstance(part, Kind):
+            places = on_host(part)
+            if ((places < -extent) | (places >= extent)).any():
+                raise IndexError(f"an index is out of bounds for an axis of {extent} pixels")
+            part = asarray((places % extent).astype(np.int32), session=image._session)
+        numbers.append(part)
+    return picked(image, numbers)
+
+
+def _expanded(keys: list[Any], ndim: int) -> list[Any]:
+    keys = list(keys)
     if sum(part is Ellipsis for part in keys) > 1:
         raise IndexError("an index has one ellipsis at most")
     at = next((i for i, part in enumerate(keys) if part is Ellipsis), None)

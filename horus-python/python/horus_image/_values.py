@@ -236,7 +236,7 @@ def leave(value: Value, output: Any, given: Any, name: str, *others: Any) -> Pix
         if not is_native(dtype):
             raise TypeError(f"images have no pixels of type {dtype}")
         core = related(value.core, name, (given, *others), value.place)
-        image = made(core, value.session, max(value.ndim, 1), value.channels)
+        image = made(core, value.session, value.ndim, value.channels)
         if isinstance(given, DeviceArray):
             took = taking()
             if took is not None:

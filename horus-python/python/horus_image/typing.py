@@ -98,8 +98,10 @@ Scales: TypeAlias = Float | str | Sequence[Float | str] | np.ndarray[Any, Any]
 Ints: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | np.ndarray[Any, Any]
 """A whole number, or one for each axis."""
 
-Index: TypeAlias = slice | SupportsIndex | EllipsisType | tuple[slice | SupportsIndex | EllipsisType, ...]
-"""What indexes images: slices, and whole numbers."""
+_Key: TypeAlias = slice | SupportsIndex | EllipsisType | np.ndarray[Any, Any] | None
+
+Index: TypeAlias = _Key | tuple[_Key, ...]
+"""What indexes images: slices, whole numbers, None for a new axis, and arrays of whole numbers."""
 
 # Results that depend on other arguments than the first. The stubs have a signature for each.
 Labelled: TypeAlias = tuple[Pixels, int] | int
