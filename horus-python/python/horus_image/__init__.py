@@ -4,7 +4,9 @@
 ``scipy.ndimage``, record operations on it, and reading it computes them at once. Given NumPy arrays, the functions of
 `horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names,
 `horus_image.measure` tables of regions and peaks, `horus_image.morphology` what removes small objects and holes,
-`horus_image.segmentation` watersheds and operations on labels, `horus_image.transform` the Hough transform. `horus_image.accel` puts them in the place of SciPy's and scikit-image's, `horus_image.dask` applies programs to Dask's arrays.
+`horus_image.segmentation` watersheds and operations on labels, `horus_image.transform` the Hough transform, `horus_image.raster` slopes and
+statistics of rasters. `horus_image.accel` puts functions in the place of SciPy's and scikit-image's, `horus_image.dask` applies programs to
+Dask's arrays, `horus_image.xarray` functions to xarray's.
 
 >>> import numpy as np
 >>> import horus_image as hi
@@ -17,7 +19,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from . import filters, measure, morphology, ndimage, segmentation, transform, typing
+from . import filters, measure, morphology, ndimage, raster, segmentation, transform, typing
 from ._files import open, save
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, get_all, maximum, minimum, stack, where
@@ -31,6 +33,7 @@ from ._tolerance import within
 
 if TYPE_CHECKING:
     from . import dask as dask
+    from . import xarray as xarray
 
 __all__ = [
     "HorusError",
@@ -53,6 +56,7 @@ __all__ = [
     "morphology",
     "ndimage",
     "open",
+    "raster",
     "save",
     "segmentation",
     "series",
@@ -69,8 +73,8 @@ if not TYPE_CHECKING:  # which would take any name for one of this module
 
     def __getattr__(name: str) -> Any:
         """Modules that need other packages are loaded when they are asked for."""
-        if name == "dask":
+        if name in ("dask", "xarray"):
             from importlib import import_module
 
-            return import_module(".dask", __name__)
+            return import_module(f".{name}", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
