@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from . import _horus
 from ._floats import applied, image_of
 from ._foreign import of_any_library
 from ._image import Array, Image, stack, where
 from ._linear import correlate, correlate1d
+from ._operators import larger
 from ._order import maximum_filter, minimum_filter
 from ._public import public
 from ._terrain import recorded, shifted
@@ -22,58 +24,103 @@ from .typing import ArrayLike, Pixels
 STATISTICS: Final = ("mean", "max", "min", "range", "std", "var", "sum")
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Parts of windows: how many cells are there, their sum, and that of their squared deviations from the mean."""
+
+    count: Image
+    sum: Image
+    squares: Image
+
+    def moved(self, rows: int, columns: int) -> _Part:
+        """The parts that are so many rows down and columns to the right of each."""
+        return _Part(*(shifted(each, rows, columns, "constant", 0.0) for each in (self.count, self.sum, self.squares)))
+
+    def joined(self, other: _Part) -> _Part:
+        """Two parts as one, by Chan's formula."""
+        count = self.count + other.count
+        apart = applied("square", self.sum * other.count - other.sum * self.count) / (self.count * other.count * count)
+        # NaN where one of them is empty, which the larger of both is not.
+        return _Part(count, self.sum + other.sum, self.squares + other.squares + larger(apart, 0.0))
+
+
+class _Line:
+    """Parts in a line along rows or columns, each of which is joined of parts of half its size."""
+
+    def __init__(self, first: _Part, row: int, column: int) -> None:
+        self.step = row, column
+        self.powers = [first]
+
+    def _at(self, part: _Part, place: int) -> _Part:
+        return part.moved(self.step[0] * place, self.step[1] * place)
+
+    def of(self, size: int) -> _Part:
+        """The part of so many, which begins at each."""
+        while 2 ** len(self.powers) <= size:
+            half = self.powers[-1]
+            self.powers.append(half.joined(self._at(half, 2 ** (len(self.powers) - 1))))
+        found, place = None, 0
+        for power in reversed(range(len(self.powers))):
+            if size & 2**power:
+                part = self._at(self.powers[power], place)
+                found = part if found is None else found.joined(part)
+                place += 2**power
+        assert found is not None, "a size is positive"
+        return found
+
+
+def _padded(cells: Image, height: int, width: int) -> Image:
+    """Cells with zeros around, so that windows begin at the first row and column."""
+    return cells._with(_horus.pad(cells._core, (height // 2,) * 2, (width // 2,) * 2, "constant", 0.0))
+
+
 class _Windows:
-    """The cells that there are in the window around each, and sums over them."""
+    """The cells that there are in the window around each, and their statistics."""
 
     def __init__(self, cells: Image, kernel: Array) -> None:
         self.cells = cells
         self.kernel = kernel
         self.there = cells == cells
+        self.numbers = self.there.astype(np.float64)
+        self.filled = where(self.there, cells, 0.0)
+        self.count = self._total(self.numbers)
+        self.sum = self._total(self.filled)
+        self.mean = self.sum / self.count
 
-    def total(self, cells: Image, kernel: Array) -> Image:
-        """The sum of cells under a kernel, nothing beyond the edges."""
-        if kernel.all():
-            for axis, size in enumerate(kernel.shape):
-                if size > 1:
-                    cells = image_of(correlate1d(cells, np.ones(size), axis, mode="constant"))
-            return cells
-        return image_of(correlate(cells, kernel.astype(float), mode="constant"))
+    def _total(self, cells: Image) -> Image:
+        """The sum of cells in each window, nothing beyond the edges."""
+        if not self.kernel.all():
+            return image_of(correlate(cells, self.kernel.astype(float), mode="constant"))
+        for axis, size in enumerate(self.kernel.shape):
+            if size > 1:
+                cells = image_of(correlate1d(cells, np.ones(size), axis, mode="constant"))
+        return cells
 
-    @functools.cached_property
-    def count(self) -> Image:
-        return self.total(self.there.astype(np.float64), self.kernel)
-
-    @functools.cached_property
-    def sum(self) -> Image:
-        return self.total(where(self.there, self.cells, 0.0), self.kernel)
-
-    @functools.cached_property
-    def mean(self) -> Image:
-        return self.sum / self.count
-
-    @functools.cached_property
     def var(self) -> Image:
-        """Of deviations from the mean of each window, so that nothing cancels: those within the rows of a window, and
-        of their means."""
-        rows = [(y, tuple(np.flatnonzero(row) - row.size // 2)) for y, row in enumerate(self.kernel) if row.any()]
-        moments = {columns: self._along(columns) for _, columns in rows}
-        found = []
-        for y, columns in rows:
-            row = y - self.kernel.shape[0] // 2
-            count, mean, within = (shifted(part, row, 0, "constant", 0.0) for part in moments[columns])
-            found.append(within + count * _square(mean - self.mean))
-        return _total(found) / self.count
+        """Of deviations from means, so that nothing cancels where cells are large. With infinite cells it is NaN, as of
+        NumPy."""
+        squares = self._squares_by_parts() if self.kernel.all() else self._squares()
+        return squares / self.count + (self.mean - self.mean)
 
-    def _along(self, columns: tuple[int, ...]) -> tuple[Image, Image, Image]:
-        """Number, mean and sum of squared deviations of cells in the same row."""
-        reach = max(map(abs, columns))
-        taps = np.zeros((1, 2 * reach + 1))
-        taps[0, np.array(columns) + reach] = 1.0
-        count = self.total(self.there.astype(np.float64), taps)
-        some = count > 0.0
-        mean = where(some, self.total(where(self.there, self.cells, 0.0), taps) / count, 0.0)
-        beside = [shifted(self.cells, 0, column, "constant", float("nan")) for column in columns]
-        return count, mean, _total([where(cell == cell, _square(cell - mean), 0.0) for cell in beside])
+    def _squares_by_parts(self) -> Image:
+        """The squared deviations in rectangles, of those in parts, whose number grows with the logarithm of a side."""
+        height, width = self.kernel.shape
+        count, cells = (_padded(each, height, width) for each in (self.numbers, self.filled))
+        row = _Line(_Part(count, cells, count * 0.0), 0, 1).of(width)
+        rows, columns = self.cells.shape
+        return _Line(row, 1, 0).of(height).squares[:rows, :columns]
+
+    def _squares(self) -> Image:
+        """The squared deviations in other windows, of each cell. They are added row by row: a long sum would have all
+        its terms in memory."""
+        middle = [side // 2 for side in self.kernel.shape]
+        rows = []
+        for y, marks in enumerate(self.kernel):
+            beside = [shifted(self.cells, y - middle[0], int(x) - middle[1], "constant") for x in np.flatnonzero(marks)]
+            # NaN for missing cells, which the larger of both is not.
+            terms = [larger(applied("square", cell - self.mean), 0.0) for cell in beside]
+            rows += [functools.reduce(Image.__add__, terms)] if terms else []
+        return functools.reduce(Image.__add__, rows)
 
     def extreme(self, name: str) -> Image:
         least = name == "min"
@@ -88,18 +135,10 @@ class _Windows:
             return self.extreme(name)
         if name == "range":
             return self.extreme("max") - self.extreme("min")
-        if name == "std":
-            return applied("sqrt", self.var)
+        if name in ("var", "std"):
+            return applied("sqrt", self.var()) if name == "std" else self.var()
         found: Image = getattr(self, name)
         return found
-
-
-def _square(cells: Image) -> Image:
-    return applied("square", cells)
-
-
-def _total(images: Sequence[Image]) -> Image:
-    return functools.reduce(operator.add, images)
 
 
 def _kernel(kernel: Any) -> Array:
