@@ -142,6 +142,8 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     **{f"morphology.remove_small_{what}": (of_mask(plainly), BOTH, kept) for what in ("holes", "objects")},
     "restoration.richardson_lucy": (lambda f, i: f(i, cube(i), 3), BOTH, kept),
     "segmentation.watershed": (lambda f, i: f(i, markers(i)), BOTH, kept),
+    **{f"raster.{name}": (plainly, PLANES, kept) for name in ("slope", "aspect", "hillshade")},
+    "raster.focal_statistics": (lambda f, i: f(i, 3, "mean"), PLANES, kept),
     "hi.asarray": (plainly, BOTH, kept),
     "hi.iterate": (lambda f, i: f(lambda u: ndimage.uniform_filter(u, 3), i, 5).state, BOTH, kept),
     "hi.jit": (lambda f, i: f(lambda u: u + 1)(i), BOTH, kept),

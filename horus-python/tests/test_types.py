@@ -36,6 +36,7 @@ ANY_ARGUMENTS = {
     # Stores with a shape, a type and slices, and whatever Dask takes as chunks: Dask's own types differ by version.
     "dask.map_overlap(arrays)",
     "dask.map_overlap(chunks)",
+    *(f"dask.zonal_statistics({name})" for name in ("image", "zones", "zone_ids")),
 }
 """Arguments that are `Any`."""
 

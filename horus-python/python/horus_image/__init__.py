@@ -5,7 +5,8 @@
 `horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names,
 `horus_image.measure` tables of regions and peaks, `horus_image.morphology` what removes small objects and holes,
 `horus_image.segmentation` watersheds and operations on labels, `horus_image.transform` the Hough transform, `horus_image.restoration`
-deconvolution. `horus_image.accel` puts them in the place of SciPy's and scikit-image's, `horus_image.dask` applies programs to Dask's arrays,
+deconvolution, `horus_image.raster` slopes and statistics of rasters. `horus_image.accel` puts functions in the place of SciPy's and
+scikit-image's, `horus_image.dask` applies programs to Dask's arrays, `horus_image.xarray` functions to xarray's,
 `horus_image.array_api` has the functions of the Python array API standard.
 
 >>> import numpy as np
@@ -19,7 +20,7 @@ deconvolution. `horus_image.accel` puts them in the place of SciPy's and scikit-
 
 from typing import TYPE_CHECKING, Any
 
-from . import array_api, filters, measure, morphology, ndimage, restoration, segmentation, transform, typing
+from . import array_api, filters, measure, morphology, ndimage, raster, restoration, segmentation, transform, typing
 from ._files import open, save
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, get_all, maximum, minimum, stack, where
@@ -33,6 +34,7 @@ from ._tolerance import within
 
 if TYPE_CHECKING:
     from . import dask as dask
+    from . import xarray as xarray
 
 __all__ = [
     "HorusError",
@@ -56,6 +58,7 @@ __all__ = [
     "morphology",
     "ndimage",
     "open",
+    "raster",
     "save",
     "restoration",
     "segmentation",
@@ -73,8 +76,8 @@ if not TYPE_CHECKING:  # which would take any name for one of this module
 
     def __getattr__(name: str) -> Any:
         """Modules that need other packages are loaded when they are asked for."""
-        if name == "dask":
+        if name in ("dask", "xarray"):
             from importlib import import_module
 
-            return import_module(".dask", __name__)
+            return import_module(f".{name}", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

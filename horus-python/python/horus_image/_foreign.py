@@ -345,7 +345,7 @@ def in_place(output: Any) -> np.ndarray[Any, Any]:
 
 _PIXELS: Final = {
     *("input", "image", "ar", "mask", "labels", "label_image", "label_img", "label_field", "intensity_image", "coordinates", "markers", "seed"),
-    *("reference", "low", "high"),
+    *("reference", "low", "high", "zones"),
 }
 """Parameters whose arrays are as large as images, and may stay where they are."""
 

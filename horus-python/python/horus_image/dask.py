@@ -1,4 +1,4 @@
-"""Programs on the arrays of Dask: one overlap for a whole chain of operations, as deep as the program reads.
+"""Programs on the arrays of Dask: one overlap for a whole chain of operations, as deep as the program reads. Statistics of zones.
 
 Needs Dask (``pip install 'horus-image[dask]'``), and is loaded when it is asked for: ``hi.dask.map_overlap``.
 """
@@ -34,8 +34,9 @@ from ._dtype import ready
 from ._image import Array, Image, made, native
 from ._ranks import ALONE
 from ._session import Session, chosen_threads, current, recording_parts
+from ._zonal import BAND, STATISTICS, Zones, checked, entered, measured, table
 
-__all__ = ["map_overlap"]
+__all__ = ["map_overlap", "zonal_statistics"]
 
 _T = TypeVar("_T")
 
@@ -158,6 +159,50 @@ def map_overlap(
     other = () if found.count == 2 else (result.shape[0 if found.volume else 2],)
     ends = (*pictures, *found.at(*grid, other))
     return da.Array(layers, name, ends, meta=np.empty((0,) * len(ends), result.dtype))
+
+
+def zonal_statistics(
+    image: Any,
+    zones: Any,
+    statistics: str | Iterable[str] = STATISTICS,
+    *,
+    zone_ids: Any = None,
+    nodata: float | None = None,
+) -> dict[str, Array]:
+    """Statistics of the cells of each zone of a raster in arrays of Dask.
+
+    Arguments and result are those of `horus_image.raster.zonal_statistics`, and so are the bits of the result. The arrays are computed at the
+    call, in bands of all columns, of which a worker has one at a time.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import horus_image as hi
+    >>> image = da.arange(600.0, chunks=70).reshape(20, 30)
+    >>> zones = da.from_array([[1, 2, 3]]).repeat(20, axis=0).repeat(10, axis=1)
+    >>> hi.dask.zonal_statistics(image, zones, "mean")
+    {'zone': array([1, 2, 3]), 'mean': array([289.5, 299.5, 309.5])}
+    """
+    names = checked(statistics)
+    arrays = [da.asarray(array) for array in (image, zones)]
+    if any(math.isnan(extent) for array in arrays for extent in array.shape):
+        raise ValueError("zonal_statistics: the sizes of the chunks are unknown; call compute_chunk_sizes() before")
+    if any(array.ndim != 2 for array in arrays) or arrays[0].shape != arrays[1].shape or not arrays[0].size:
+        raise ValueError(f"zonal_statistics: arrays of shapes {arrays[0].shape} and {arrays[1].shape}; both have the same rows and columns")
+    bands = [array.rechunk({0: BAND, 1: -1}).to_delayed()[:, 0] for array in arrays]
+    measure, join = dask.delayed(_zones, pure=True), dask.delayed(Zones.joined, pure=True)
+    parts = [measure(*band, names, nodata) for band in zip(*bands, strict=True)]
+    # Joined one after the other, as the bands of an array are.
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = join(whole, part)
+    return table([whole.compute()], names, zone_ids)
+
+
+def _zones(image: Any, zones: Any, names: Sequence[str], nodata: float | None) -> Zones:
+    """A task: measures a band."""
+    with _session():
+        return measured(*entered(np.asarray(image), np.asarray(zones)), names, nodata)
 
 
 @dataclass(frozen=True)
