@@ -22,7 +22,7 @@ use super::setting::{Mode, Transfer};
 use super::step::{Action, Band, ComputedRows, LaunchPart, PlanStep};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
-use crate::machine::{HostSide, Load, Machine, MachineProfile};
+use crate::machine::{Load, Machine, MachineProfile};
 use crate::plan::launches::{LaunchedNodes, PlannedLaunches};
 use crate::plan::movement::{over_bus, rows_of, with_room, work_of};
 use crate::plan::state::{Halo, ImageState, Placement, StateEvent};
@@ -209,8 +209,8 @@ impl<'d, 'a> Board<'d, 'a> {
                 _ => return None,
             }
         }
-        board.copied = board.uploads.iter().map(|(_, bytes)| board.upload(*bytes)).sum::<f64>()
-            + board.sends.iter().map(|(_, bytes)| board.download(*bytes)).sum::<f64>();
+        board.copied = board.uploads.iter().map(|(_, bytes)| board.upload(*bytes, 1)).sum::<f64>()
+            + board.sends.iter().map(|(_, bytes)| board.download(*bytes, 1)).sum::<f64>();
         let something = board.copied > 0.0 || !board.mapped.is_none();
         (!board.jobs.is_empty() && something).then_some(board)
     }
@@ -220,12 +220,17 @@ impl<'d, 'a> Board<'d, 'a> {
         self.copied > WORTHWHILE * self.machine.slowest(MachineProfile::division)
     }
 
-    fn upload(&self, bytes: usize) -> f64 {
-        self.machine.slowest(|p| p.upload(bytes, HostSide::Pinned))
+    fn upload(&self, bytes: usize, copies: usize) -> f64 {
+        self.machine.slowest(|p| p.upload.pinned.in_turn(bytes, copies))
     }
 
-    fn download(&self, bytes: usize) -> f64 {
-        self.machine.slowest(|p| p.download(bytes, HostSide::Pinned))
+    fn download(&self, bytes: usize, copies: usize) -> f64 {
+        self.machine.slowest(|p| p.download.pinned.in_turn(bytes, copies))
+    }
+
+    /// Copies of a band of an image, one for each plane, or of the whole image.
+    fn copies(&self, node: NodeId, is_whole: bool) -> usize {
+        if is_whole { 1 } else { self.draft.graph.node(node).shape.planes() }
     }
 
     /// Predicted seconds to bring the other ranks' share of an image of `bytes` bytes to rank 0; 0 if it is
@@ -351,7 +356,7 @@ impl<'d, 'a> Board<'d, 'a> {
     /// backwards from the results until the copies to the host are hidden.
     fn tails(&self) -> Vec<Vec<usize>> {
         let mut tails = vec![Vec::new()];
-        let copied: f64 = self.sends.iter().map(|(_, bytes)| self.download(*bytes)).sum();
+        let copied: f64 = self.sends.iter().map(|(_, bytes)| self.download(*bytes, 1)).sum();
         let sent: HashSet<NodeId> = self.sends.iter().map(|(node, _)| *node).collect();
         let (mut tail, mut members, mut seconds) = (Vec::new(), HashSet::new(), 0.0);
         for (j, job) in self.jobs.iter().enumerate().rev() {

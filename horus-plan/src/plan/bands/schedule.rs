@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{BandLaunch, Board};
 use crate::ir::graph::NodeId;
+use crate::machine::{CopyTime, MachineProfile};
 use crate::plan::predict::overlap;
 use crate::plan::step::{Action, Band, LaunchPart};
 
@@ -73,7 +74,8 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         let mut over = 0.0;
         let bands = order.into_iter().map(|(_, k, i)| {
             let (node, bytes) = self.board.uploads[i];
-            over += self.board.upload(bytes.div_ceil(usize::from(self.count)));
+            let copies = self.board.copies(node, self.count == 1);
+            over += self.board.upload(bytes.div_ceil(usize::from(self.count)), copies);
             (node, Band { from: self.cut(k), to: self.cut(k + 1) }, over)
         });
         bands.collect()
@@ -84,7 +86,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         for &(node, band, _) in &self.bands[self.uploaded..n.max(self.uploaded)] {
             self.actions.push(self.board.uploading(node, band));
             self.there.insert(node, band.to);
-            self.host += self.board.machine.slowest(|p| p.upload.pinned.overhead);
+            self.host += self.begun(|p| p.upload.pinned, self.board.copies(node, band.is_whole()));
         }
         self.uploaded = self.uploaded.max(n);
     }
@@ -136,10 +138,16 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         }
         self.actions.push(Action::Send { node, band });
         self.sent.insert(node, band.to);
-        self.leaving.push([self.compute.max(self.host), self.board.download(share)]);
+        let copies = self.board.copies(node, band.is_whole());
+        self.leaving.push([self.compute.max(self.host), self.board.download(share, copies)]);
         if !self.board.draft.setting.mappable.downloads_last {
-            self.host += self.board.machine.slowest(|p| p.download.pinned.overhead);
+            self.host += self.begun(|p| p.download.pinned, copies);
         }
+    }
+
+    /// Host seconds to begin consecutive copies.
+    fn begun(&self, of: impl Fn(&MachineProfile) -> CopyTime, copies: usize) -> f64 {
+        self.board.machine.slowest(|p| of(p).overhead + of(p).gap * (copies - 1) as f64)
     }
 
     /// The time when all results are on the host.
