@@ -251,12 +251,26 @@ template <class C, class T, int TALL, int WIDE> struct hs_fourier_tiles {
     }
 };
 
-// Sums of products across levels. The threads of a block have adjacent points, for some of a unit's levels, of which each
-// computes HS_SUMS at a time; spectra of its points are in shared memory, if there is room. Blocks of the same points run
-// together, as they read the same levels.
-template <int THREADS, class C, class T, int TALL, int WIDE>
+// Adds the products of HS_SUMS adjacent levels, and of those after them, with N spectra, and moves on by so many levels.
+// Level k of the window is from[k * SIZE], and is read ahead; none behind `last` is read.
+template <int N, int SIZE, class C>
+HS_FN void hs_add_products(hs_complex (&sum)[HS_SUMS], hs_complex (&level)[HS_SUMS], const C* from, int first, int last,
+                           const hs_complex* by, i64 apart) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+        const hs_complex v = by[n * apart];
+#pragma unroll
+        for (int k = 0; k < HS_SUMS; ++k) sum[k] = hs_cadd_product(sum[k], level[(k + n) % HS_SUMS], v);
+        level[n] = hs_loaded(from[(i64)min(first + n + HS_SUMS, last) * SIZE]);
+    }
+}
+
+// Sums of products across levels with ADDED spectra. The threads of a block have adjacent points, for some of a unit's
+// levels, of which each computes HS_SUMS at a time; spectra of its points are in shared memory, if there is room. Blocks of
+// the same points run together, as they read the same levels.
+template <int THREADS, int ADDED, class C, class T, int TALL, int WIDE>
 HS_FN void hs_fourier_sums(const hs_fourier_tiles<C, T, TALL, WIDE>& t, int count, hs_complex* s) {
-    constexpr int SIZE = TALL * WIDE, STRIPS = SIZE / THREADS;
+    constexpr int SIZE = TALL * WIDE, STRIPS = SIZE / THREADS, WHOLE = ADDED / HS_SUMS * HS_SUMS;
     const int last = t.each() - 1, groups = (t.together + HS_SUMS - 1) / HS_SUMS;
     const int spans = min(groups, max(1, HS_SPREAD / (count * STRIPS))), levels = (groups + spans - 1) / spans * HS_SUMS;
     for (int i = blockIdx.x; i < count * STRIPS * spans; i += t.blocks) {
@@ -266,7 +280,7 @@ HS_FN void hs_fourier_sums(const hs_fourier_tiles<C, T, TALL, WIDE>& t, int coun
         i64 apart = SIZE;
         if (t.held) {
             __syncthreads();
-            for (int f = 0; f < t.filters; ++f) s[f * THREADS + threadIdx.x] = by[f * apart];
+            for (int f = 0; f < ADDED; ++f) s[f * THREADS + threadIdx.x] = by[f * apart];
             __syncthreads();
             by = s + threadIdx.x;
             apart = THREADS;
@@ -276,23 +290,13 @@ HS_FN void hs_fourier_sums(const hs_fourier_tiles<C, T, TALL, WIDE>& t, int coun
             hs_complex sum[HS_SUMS], level[HS_SUMS];
 #pragma unroll
             for (int k = 0; k < HS_SUMS; ++k) {
-                sum[k] = {0.0, 0.0};
+                // Zeros to which a first product is added without a change.
+                sum[k] = {0.0, -0.0};
                 level[k] = hs_loaded(from[(i64)min(first + k, last) * SIZE]);
             }
-            for (int f = 0; f < t.filters; f += HS_SUMS) {
-#pragma unroll
-                for (int n = 0; n < HS_SUMS; ++n) {
-                    if (f + n < t.filters) {
-                        const hs_complex v = by[(f + n) * apart];
-#pragma unroll
-                        for (int k = 0; k < HS_SUMS; ++k) {
-                            const hs_complex x = level[(k + n) % HS_SUMS];
-                            sum[k] = f + n == 0 ? hs_cmul(x, v) : hs_cadd_product(sum[k], x, v);
-                        }
-                        level[n] = hs_loaded(from[(i64)min(first + f + n + HS_SUMS, last) * SIZE]);
-                    }
-                }
-            }
+            for (int f = 0; f < WHOLE; f += HS_SUMS)
+                hs_add_products<HS_SUMS, SIZE>(sum, level, from, first + f, last, by + f * apart, apart);
+            hs_add_products<ADDED - WHOLE, SIZE>(sum, level, from, first + WHOLE, last, by + WHOLE * apart, apart);
 #pragma unroll
             for (int k = 0; k < HS_SUMS; ++k)
                 if (first + k < end) hs_store(t.product(unit * t.together + first + k)[at], sum[k]);
@@ -302,16 +306,19 @@ HS_FN void hs_fourier_sums(const hs_fourier_tiles<C, T, TALL, WIDE>& t, int coun
 
 // Launch `pass`. The first transforms columns of filters. Then each round of units has two launches, and two for each
 // filter: columns of pairs, and rows of filters; if some tiles take no part in transforms, columns of pairs again
-// without them; for each filter rows, there and back, and then columns back. If responses are added (SUMS), four launches
+// without them; for each filter rows, there and back, and then columns back. If responses are added (ADDED), four launches
 // take the place of those for filters: rows, sums of products, rows back and columns back.
-template <int BORDER, bool SUMS, int LINES, int THREADS, class C, class T, int TALL, int WIDE>
+template <int BORDER, int ADDED, int LINES, int THREADS, class C, class T, int TALL, int WIDE>
 HS_FN void hs_fourier(int pass, const hs_fourier_tiles<C, T, TALL, WIDE>& t, hs_complex* s) {
+    constexpr bool SUMS = ADDED > 0;
     const int passes = SUMS ? 6 : 2 + 2 * t.filters, stage = pass == 0 ? -1 : (pass - 1) % passes;
     const int before = pass == 0 ? 0 : (pass - 1) / passes * t.round, count = min(t.round, t.units - before);
     if (stage == 1 && *t.some() == 0) return;
-    if (SUMS && stage == 3) {
-        hs_fourier_sums<THREADS>(t, count, s);
-        return;
+    if constexpr (SUMS) {
+        if (stage == 3) {
+            hs_fourier_sums<THREADS, ADDED>(t, count, s);
+            return;
+        }
     }
     const bool down = stage < 2 || stage % 2 == 1, across = stage < 2 ? stage == 0 && before == 0 : stage % 2 == 0;
     hs_complex* of_columns = s + THREADS * (HS_POINTS + 1);

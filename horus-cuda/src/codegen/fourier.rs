@@ -208,7 +208,7 @@ impl CudaOperation for Fourier {
             },
             CppCall::new(
                 "hs_fourier",
-                template![border_name(how.border), sums, lines, threads],
+                template![border_name(how.border), if sums { added } else { 0 }, lines, threads],
                 args!["p.pass", "tiles", name("(hs_complex*)hs_smem")],
             )
             .into(),
