@@ -58,7 +58,7 @@ impl<T: Element> Image<T> {
                 let message = format!("{} values for {shape} pixels; {} are needed", pixels.len(), shape.len());
                 return Err(Error::parameter(call, message));
             }
-            copied(call, session, shape, &levels(shape, pixels))
+            copied(call, session, shape, &[pixels])
         });
         image_or_failure(session, shape, made)
     }
@@ -135,23 +135,20 @@ fn filled<T: Element>(call: Call, session: &Session, shape: Shape, value: T) -> 
     image_or_failure(session, shape, made)
 }
 
-/// Splits the pixels into levels.
-fn levels<T>(shape: Shape, pixels: &[T]) -> Vec<&[T]> {
-    pixels.chunks(shape.area() * shape.channels).collect()
-}
-
-/// An image of complete levels; on the device, if the device can take them now.
-fn copied<T: Element>(call: Call, session: &Session, shape: Shape, levels: &[&[T]]) -> Result<Image<T>> {
+/// An image of parts of complete levels; on the device, if the device can take them now.
+fn copied<T: Element>(call: Call, session: &Session, shape: Shape, parts: &[&[T]]) -> Result<Image<T>> {
     check_shape(call, shape, T::TAG)?;
-    let (start, parts) = (Instant::now(), levels.iter().map(|level| cast_slice(level)).collect::<Vec<&[u8]>>());
+    let (start, parts) = (Instant::now(), parts.iter().map(|part| cast_slice(part)).collect::<Vec<&[u8]>>());
     let label = WorkLabel::new();
-    let taken = session.taken(&parts, shape.height, label).map_err(|source| session.at_host(call, source))?;
+    let level = shape.area() * shape.channels * size_of::<T>();
+    let taken = session.taken(&parts, (level, shape.height), label).map_err(|source| session.at_host(call, source))?;
     if !taken.is_empty() {
         return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, call.site))));
     }
-    let fill = |buffer: &mut [u8]| {
-        let levels = buffer.chunks_exact_mut(shape.area() * shape.channels * size_of::<T>()).zip(&parts);
-        levels.for_each(|(to, from)| session.workers().copy(from, to));
+    let fill = |mut buffer: &mut [u8]| {
+        for from in &parts {
+            session.workers().copy(from, buffer.split_off_mut(..from.len()).expect("room for all parts"));
+        }
     };
     source(call, session, shape, fill)
 }
@@ -210,9 +207,11 @@ impl<'a, T> VolumeArray<'a, T> for ArrayViewD<'a, T> {
 pub(super) fn array4<'a, T: Element>(call: Call, session: &Session, a: ArrayView4<'a, T>) -> Image<T> {
     let (depth, height, width, channels) = a.dim();
     let shape = Shape::volume(depth, height, width, channels);
-    let levels: Option<Vec<&[T]>> = (0..depth).map(|z| a.index_axis_move(Axis(0), z).to_slice()).collect();
-    let made = match levels {
-        Some(levels) => copied(call, session, shape, &levels),
+    // One part, or one for each level if these are apart.
+    let levels = || (0..depth).map(|z| a.index_axis_move(Axis(0), z).to_slice()).collect();
+    let parts: Option<Vec<&[T]>> = a.to_slice().map(|all| vec![all]).or_else(levels);
+    let made = match parts {
+        Some(parts) => copied(call, session, shape, &parts),
         None => source(call, session, shape, |buffer| write(buffer, a.iter().copied())),
     };
     image_or_failure(session, shape, made)

@@ -91,8 +91,9 @@ fn external<T: Element>(session: &Session, shape: Shape, pixels: External, call:
         return Err(Error::parameter(call, "a mask has bytes other than 0 and 1"));
     }
     let (start, label) = (Instant::now(), WorkLabel::new());
-    let levels: Vec<&[u8]> = bytes.chunks(shape.area() * shape.channels * size_of::<T>()).collect();
-    let taken = session.taken(&levels, shape.height, label).map_err(|source| session.at_host(call, source))?;
+    let level = shape.area() * shape.channels * size_of::<T>();
+    let taken =
+        session.taken(&[bytes], (level, shape.height), label).map_err(|source| session.at_host(call, source))?;
     Ok(Image::from_handle(match taken.is_empty() {
         false => session.source_on_device(shape, T::TAG, taken, (start, label, call.site)),
         true => session.source(shape, T::TAG, session.external(pixels), call.site),

@@ -355,10 +355,15 @@ impl Session {
         self.engine().is_none().then(|| DeferredSession(Arc::downgrade(&self.0)))
     }
 
-    /// Copies the program's pixels, parts of `height` rows each, to the device if it takes them now; the device records
-    /// the time under a label. Each of several connected devices takes its strip, once the partition of rows is known.
+    /// Copies the program's pixels, parts of whole levels of `height` rows and `level` bytes, to the device if it takes
+    /// them now; the device records the time under a label. Each of several connected devices takes its strip, once the partition of rows is known.
     /// Returns nothing if the pixels stay on the host.
-    pub(crate) fn taken(&self, parts: &[&[u8]], height: usize, label: WorkLabel) -> Result<Vec<Memory>, DeviceError> {
+    pub(crate) fn taken(
+        &self,
+        parts: &[&[u8]],
+        (level, height): (usize, usize),
+        label: WorkLabel,
+    ) -> Result<Vec<Memory>, DeviceError> {
         /// Minimum bytes for several devices to take their strips: less may belong to a program for one device.
         const MANY: usize = 64 << 20;
         // Each of several ranks needs a part, which only a plan determines.
@@ -379,8 +384,9 @@ impl Session {
         };
         let strip = |lane: usize| {
             let rows = partition.strip(lane, height);
-            let of = |part: &&'_ [u8], row: isize| part.len() / height.max(1) * row.cast_unsigned();
-            parts.iter().map(|part| &part[of(part, rows.start)..of(part, rows.end)]).collect::<Vec<&[u8]>>()
+            let [from, to] = [rows.start, rows.end].map(|row| level / height.max(1) * row.cast_unsigned());
+            let levels = parts.iter().flat_map(|part| part.chunks_exact(level.max(1)));
+            levels.map(|level| &level[from..to]).collect::<Vec<&[u8]>>()
         };
         let taken: Vec<Result<Option<Memory>, DeviceError>> = std::thread::scope(|scope| {
             let take = &take;

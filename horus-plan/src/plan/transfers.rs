@@ -166,11 +166,15 @@ impl TransferPlanner<'_, '_> {
     }
 
     pub(super) fn launch(&mut self, id: NodeId, rows: ComputedRows, room: Halo) {
+        let node = self.draft.graph.node(id);
+        let scratch = node.op.scratch(node.shape);
+        if scratch > 0 {
+            self.draft.hold_temp(scratch, id, id);
+        }
         self.draft.evict_for_image(id, Some(rows), id);
         self.draft.step(Action::Launch { node: id, rows, room, part: LaunchPart::Whole }, "");
         self.draft.event(id, StateEvent::Computed(rows.placement()));
         self.early.fetched.retain(|(t, _)| t.consumer != id);
-        let node = self.draft.graph.node(id);
         for (input, source) in node.inputs.iter().enumerate() {
             if halo_of_access(node.op.access(input)).is_none() {
                 self.early.computed.retain(|c| c != source); // no launch waits for its footprints now

@@ -12,6 +12,7 @@ from . import _horus
 from ._dtype import HALF, ready
 from ._foreign import DeviceArray, layout_of, read, session_of
 from ._image import Array, Image, made, native
+from ._moves import reshaped
 from ._session import Session, current
 from .typing import ArrayLike
 
@@ -97,7 +98,7 @@ def _mapped(program: Callable[[Image], Any], arrays: Array | DeviceArray, channe
     if cores is None:
         found = _one_by_one(program, [level(z) for z in range(count)])
     elif isinstance(arrays, DeviceArray):
-        found = [made(core, session, image._ndim + 1, image._channels, True) for core, image in zip(cores, results, strict=True)]
+        found = [_levels(core, session, image) for core, image in zip(cores, results, strict=True)]
         for image in found:
             image._on_gpu()  # the array may change when this returns
     else:
@@ -105,6 +106,13 @@ def _mapped(program: Callable[[Image], Any], arrays: Array | DeviceArray, channe
         layouts = [(list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]) for shape in shapes]
         found = [np.asarray(memory)[:count] for memory in _horus.get_all(session._core, cores, layouts)]
     return found[0] if kind is None else kind(found)
+
+
+def _levels(core: _horus.Image, session: Session, image: Image) -> Image:
+    """The levels of a volume as an image whose first axis counts images like this one."""
+    if image._ndim == 2:
+        return made(core, session, 3, image._channels, True)
+    return reshaped(made(core, session, 3), (core.shape[0], *image.shape))
 
 
 def _volume(arrays: Array | DeviceArray, channels: bool, session: Session) -> _horus.Image:
