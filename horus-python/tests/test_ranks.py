@@ -60,7 +60,7 @@ def test_a_rank_that_fails_ends_all_with_one_message(job: str, said: str, tmp_pa
 
 
 def test_the_program_of_the_book_has_the_same_file_on_many_ranks(tmp_path: pathlib.Path) -> None:
-    program = pathlib.Path(__file__).parents[2] / "docs" / "book" / "src" / "jobs" / "lines.py"
+    program = pathlib.Path(__file__).parents[2] / "workflows" / "lines.py"
     hi.save(tmp_path / "in.png", PHOTO[:70, :80])
     for ranks in (1, 3):
         command = [*os.environ.get("MPIRUN", "mpirun").split(), "-n", str(ranks), sys.executable, str(program), "in.png", f"out{ranks}.npy"]
