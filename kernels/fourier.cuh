@@ -336,7 +336,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<C, T, TALL, WIDE>& t, hs_
         constexpr int GROUPS = WIDE / LINES;
         const int all = (stage < 0 ? t.filters : count * t.each()) * GROUPS;
         if (stage < 0)
-            for (int i = blockIdx.x * THREADS + threadIdx.x; i <= 2 * t.units * t.each(); i += t.blocks * THREADS)
+            for (i64 i = blockIdx.x * THREADS + threadIdx.x; i <= 2 * (i64)t.units * t.each(); i += t.blocks * THREADS)
                 t.some()[i] = 0;
         for (int i = blockIdx.x * columns.COUNT; i < all; i += t.blocks * columns.COUNT) {
             const int group = min(i + columns.index, all - 1), p = group / GROUPS;
@@ -364,7 +364,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<C, T, TALL, WIDE>& t, hs_
                     const int row = hs_row<BORDER>(in, top + columns.template place<TALL>(e), outside);
                     y[e] = outside || level < 0 ? -1 : row - in.start;
                 }
-                int* spoilt = t.spoilt() + 2 * (before * t.each() + p);
+                int* spoilt = t.spoilt() + 2 * ((i64)before * t.each() + p);
                 f64 pixel[2][HS_POINTS];
 #pragma unroll
                 for (int k = 0; k < 2; ++k) {

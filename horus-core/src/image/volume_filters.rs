@@ -2,6 +2,8 @@
 //! [`Image::correlate`], along the depth from the first tap to the last. For an image, the border
 //! mode supplies all levels except its own.
 
+use std::collections::HashSet;
+
 use super::argument::{ArgumentTerm, pixel};
 use super::neighbourhood::check_filter;
 use super::{Image, PerAxis};
@@ -77,7 +79,8 @@ impl<T: Pixel> Image<T> {
     fn transforms(&self, parts: &[(Filter, isize)], border: Border, t: f64) -> Option<Fourier> {
         let on = || parts.iter().map(|(_, on)| *on).chain([0]);
         let (first, last) = (on().min()?, on().max()?);
-        if first == last || last - first >= EXTENTS[1].cast_signed() {
+        let distinct = parts.iter().map(|(_, on)| on).collect::<HashSet<_>>().len() == parts.len();
+        if !distinct || first == last || last.checked_sub(first)? >= EXTENTS[1].cast_signed() {
             return None;
         }
         let part =

@@ -192,19 +192,20 @@ fn pixels_that_are_not_finite_spoil_what_they_spoil_without_a_tolerance() {
 fn volume<T: Float>(session: &Session) -> (Image<T>, Vec<Filter>) {
     let image = Image::from_volume_fn(session, 11, 40, 45, |z, y, x| T::from_f64(noise(z * 1800 + y * 45 + x)));
     let dot = Filter::dense(1, 1, vec![0.5]);
-    (image, vec![random(11, 9), random(9, 12), dot, random(10, 10).flipped(), random(9, 11)])
+    (image, vec![random(17, 15), random(15, 18), dot, random(16, 16).flipped(), random(15, 17)])
 }
 
 #[test]
 fn filters_of_volumes_are_within_the_tolerance() {
     let (session, told) = explaining();
     let (image, parts) = volume::<f64>(&session);
-    let magnitude: f64 = parts.iter().flat_map(|part| part.taps()).map(|tap| tap.abs()).sum();
+    let even = [&parts[..], &parts[..1]].concat();
+    let magnitude: f64 = even.iter().flat_map(|part| part.taps()).map(|tap| tap.abs()).sum();
     for border in BORDERS {
         let near = image.within(1e-10).with_border(border);
         for (near, far) in [
             (near.correlate(&parts), image.with_border(border).correlate(&parts)),
-            (near.convolve(&parts[..4].to_vec()), image.with_border(border).convolve(&parts[..4].to_vec())),
+            (near.convolve(&even), image.with_border(border).convolve(&even)),
         ] {
             told.lock().unwrap().clear();
             let (near, far) = (near.to_vec().unwrap(), far.to_vec().unwrap());

@@ -18,7 +18,7 @@ use horus_base::error::DeviceError;
 use horus_base::shape::Window;
 use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::footprint::Rect;
-use horus_plan::ops::fourier::{Complex, Fourier, Roots, conjugate};
+use horus_plan::ops::fourier::{Complex, Fourier, Roots, conjugate, held};
 use horus_plan::ops::neighbourhood::{Filter, Reach};
 
 impl CpuOperation for Fourier {
@@ -77,8 +77,6 @@ struct FourierContext<'a, T> {
     spectra: Vec<Vec<Point>>,
 }
 
-/// Most bytes of the transforms of levels that a thread holds.
-const HELD: usize = 32 << 20;
 /// Levels whose sums are computed together, so that spectra are loaded once for them.
 const SUMS: usize = 4;
 /// Jobs for each thread, so that all end at nearly the same time.
@@ -144,8 +142,7 @@ fn filter<T: Float>(input: TypedInput<'_, T>, how: &Fourier, out: &mut [T], to: 
     let (depth, channels) = (geometry.shape.depth, geometry.shape.channels / how.responses());
     let pairs = how.pairs_of(Rect { rows, columns: Window::whole(geometry.shape.width) }) * channels;
     let most = depth.div_ceil((JOBS * threads).div_ceil(pairs)).max(how.added());
-    let tiles = HELD / (how.tile[0] * how.tile[1] * size_of::<Complex>());
-    let together = how.together(depth, tiles, false).min(most);
+    let together = how.together(depth, held(how.tile), false).min(most);
     let jobs = jobs(how, together, out, to);
     let mut context = FourierContext { how, input, depth, channels, isa, roots, spectra };
     // Memory of a pair is reused for the next.
@@ -185,7 +182,7 @@ impl<T: Float> FourierContext<'_, T> {
     fn filter_across(&self, pair: &mut TilePairMemory<T>, mut job: TilePair<'_, T>) {
         let (how, added, count) = (self.how, self.how.added(), job.rows.len());
         let read = count + added - 1;
-        // Levels past the last are added up in vain; an odd distance, so that points share few cache sets.
+        // Sums for levels past the last are computed but not used; an odd distance, so that points share few cache sets.
         let stride = (count.next_multiple_of(SUMS) + added - 1) | 1;
         pair.levels_in_use.clear();
         pair.levels.resize(pair.turned.len() * stride, NOTHING);

@@ -47,6 +47,10 @@ const TERM: f64 = 12.0;
 /// (`docs/performance/cpu.md`).
 const OF_BYTES: f64 = 3.0;
 
+/// Cost of transforms across levels that are stored in single precision, compared with double: between 1 of a CPU and .72
+/// of a GPU (`docs/performance/gpu.md`).
+const SINGLE: f64 = 0.8;
+
 /// Sums of taps for which no intermediate value leaves the range of numbers unless the pixels nearly do.
 const SUMS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
 
@@ -95,10 +99,15 @@ pub fn across(
     let read = filters.iter().filter(|filter| !filter.taps().is_empty());
     let most: f64 = read.map(|filter| algorithm(filter, border, pixels, shape, t).1).sum();
     let dtype = pixels.linear();
-    // Of single precision if that is within `t`, because half as many bytes move.
     let of = |stored| tiles(filters, Some(Across { before, stored }), border, dtype, shape, t);
-    let (tiles, cost) = of(dtype).or_else(|| of(DType::F64))?;
-    (cost < most).then_some(tiles)
+    let all = [of(dtype), of(DType::F64)].into_iter().flatten();
+    let cheaper = all.min_by(|a, b| weighed(a).total_cmp(&weighed(b)));
+    cheaper.filter(|(_, cost)| *cost < most).map(|(tiles, _)| tiles)
+}
+
+/// The cost by which tiles are compared: a GPU moves half as many bytes of single precision.
+fn weighed((tiles, cost): &(Fourier, f64)) -> f64 {
+    if tiles.stored() == DType::F32 { SINGLE * cost } else { *cost }
 }
 
 /// Returns `true` if transforms of pixels of this type, border and taps stay in the range of numbers.
@@ -145,16 +154,19 @@ fn tiles(
     let rounding = if dtype == DType::F64 { 0.0 } else { smallest(dtype) };
     // The result is rounded to its type, in `f64` too.
     let stored = across.map_or(DType::F64, |across| across.stored);
-    let bound = |tile| (fourier::error(tile, filters.len(), stored) + rounding) * (1.0 + 1e-6) + f64::EPSILON;
+    let added = filters.len();
+    let bound = |tile| (fourier::error(tile, added, stored) + rounding) * (1.0 + 1e-6) + f64::EPSILON;
     let mut best: Option<([usize; 2], f64)> = None;
     for tile in extents().flat_map(|height| extents().map(move |width| [height, width])) {
         let [down, across] = fourier::step(tile, reach);
-        if down == 0 || across == 0 || bound(tile) > t {
+        // With less memory, levels would be transformed many times.
+        let too_large = added > 1 && fourier::held(tile) < 2 * added;
+        if down == 0 || across == 0 || bound(tile) > t || too_large {
             continue;
         }
         let count = shape.height.div_ceil(down) * shape.width.div_ceil(2 * across) * 2;
         let points = (count * tile[0] * tile[1]) as f64 / (shape.height * shape.width) as f64;
-        let cost = points * fourier::cost(tile, filters.len());
+        let cost = points * fourier::cost(tile, added, fourier::transforms(tile, shape.depth, added));
         if best.is_none_or(|(_, least)| cost < least) {
             best = Some((tile, cost));
         }
@@ -208,4 +220,31 @@ fn terms(filter: &Filter, border: Border, dtype: DType, t: f64, most: f64) -> Op
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes_are_transformed_where_that_costs_less() {
+        let of = |levels: usize, n: usize, depth: usize, t: f64| {
+            let taps = |k: usize| (0..n * n).map(|i| ((i * i + 7 * k) % 11) as f64 - 4.5).collect::<Vec<_>>();
+            let filters: Vec<Filter> = (0..levels).map(|k| Filter::dense(n, n, taps(k))).collect();
+            across(&filters, levels / 2, Border::Reflect, DType::F32, Shape::volume(depth, 256, 256, 1), t)
+        };
+        // A larger tolerance admits single precision, which smaller tiles alone would not be worth.
+        for t in [1e-6, 1e-5, 1.5e-5, 1e-4, 1e-3] {
+            let tiles = of(5, 25, 32, t).expect("transforms");
+            assert!(tiles.tile[0] * tiles.tile[1] >= 64 * 64, "{t}: {:?}", tiles.tile);
+            assert_eq!(tiles.stored() == DType::F32, t >= 1e-4, "{t}");
+        }
+        assert_eq!(of(5, 25, 32, 5.9e-8), None, "nothing but the exact sum is so near");
+        // Levels that are read by few results are transformed for few.
+        assert_eq!(of(31, 7, 1, 1e-4), None);
+        assert_eq!(of(2, 3, 32, 1e-3), None);
+        // A thread holds twice as many tiles as levels are read.
+        let large = of(61, 61, 64, 1e-6).expect("transforms");
+        assert!(fourier::held(large.tile) >= 122, "{:?}", large.tile);
+    }
 }

@@ -50,6 +50,9 @@ pub struct Across {
     pub stored: DType,
 }
 
+/// Most bytes of transforms of levels that a thread of a CPU holds, in `f64`.
+pub const HELD: usize = 64 << 20;
+
 /// Most bytes of transforms of levels and of their products that a GPU holds. With fewer, levels that several sums read
 /// are transformed more often.
 pub const ACROSS: usize = 512 << 20;
@@ -94,11 +97,7 @@ impl Fourier {
     /// held: each level reads those of [`added`](Self::added) levels. Products take the place of transforms, or have
     /// their own.
     pub fn together(&self, depth: usize, tiles: usize, have_own: bool) -> usize {
-        if self.across.is_none() {
-            return 1;
-        }
-        let most = tiles.saturating_sub(self.added() - 1) / if have_own { 2 } else { 1 };
-        depth.div_ceil(depth.div_ceil(most.max(1)).max(1)).max(1)
+        if self.across.is_some() { together(depth, self.added(), tiles, have_own) } else { 1 }
     }
 
     /// The results of whole pairs of tiles that contain `need`, in pixels of the image.
@@ -195,6 +194,23 @@ impl Fourier {
     }
 }
 
+/// Transforms of tiles that a thread of a CPU holds.
+pub fn held([height, width]: [usize; 2]) -> usize {
+    HELD / (height * width * size_of::<Complex>())
+}
+
+/// See [`Fourier::together`].
+fn together(depth: usize, added: usize, tiles: usize, have_own: bool) -> usize {
+    let most = tiles.saturating_sub(added - 1) / if have_own { 2 } else { 1 };
+    depth.div_ceil(depth.div_ceil(most.max(1)).max(1)).max(1)
+}
+
+/// Transforms of a tile for each level of the result, of which each adds the responses of so many levels.
+pub fn transforms(tile: [usize; 2], depth: usize, added: usize) -> f64 {
+    let together = together(depth, added, held(tile), false);
+    (together + added - 1) as f64 / together as f64
+}
+
 /// Rows and columns of the result that a tile yields.
 pub fn step([height, width]: [usize; 2], reach: Reach) -> [usize; 2] {
     [height.saturating_sub(reach.up + reach.down), width.saturating_sub(reach.left + reach.right)]
@@ -211,14 +227,16 @@ pub fn error([height, width]: [usize; 2], added: usize, stored: DType) -> f64 {
 
 /// Cost per point of both transforms, in multiply-adds of a direct filter of `f32`. It is between the costs measured on
 /// two cores for one filter and for eight filters of one image, which share one of the two transforms
-/// (`docs/performance/cpu.md`). A product that is added to others has its own cost.
-pub fn cost(tile: [usize; 2], added: usize) -> f64 {
+/// (`docs/performance/cpu.md`). Across levels, a result needs so many transforms forth, and a product that is added to
+/// others has its own cost.
+pub fn cost(tile: [usize; 2], added: usize, transforms: f64) -> f64 {
     const LEVEL: f64 = 10.0;
     const POINT: f64 = 80.0;
     const PRODUCT: f64 = 5.0;
     // Eight lines of more points exceed a first-level cache.
     let levels = |n: usize| f64::from(n.ilog2()) * if n > 256 { 1.6 } else { 1.0 };
-    POINT + LEVEL * tile.into_iter().map(levels).sum::<f64>() + PRODUCT * (added - 1) as f64
+    let both = POINT + LEVEL * tile.into_iter().map(levels).sum::<f64>();
+    both * (1.0 + transforms) / 2.0 + PRODUCT * (added - 1) as f64
 }
 
 fn each_column(tile: &mut [Complex], [height, width]: [usize; 2], change: &dyn Fn(&mut [Complex])) {
@@ -391,10 +409,9 @@ impl ImageOperation for Fourier {
 
     fn name(&self) -> String {
         let [height, width] = self.tile;
-        let of = match &self.filters[..] {
-            [one] => one.to_string(),
-            all => format!("{} filters of {}", all.len(), all.first().map_or_else(String::new, Filter::to_string)),
-        };
+        let largest = self.filters.iter().max_by_key(|filter| filter.taps().len());
+        let largest = largest.map_or_else(String::new, Filter::to_string);
+        let of = if self.filters.len() == 1 { largest } else { format!("{} filters of {largest}", self.filters.len()) };
         let across = self.across.map_or("", |across| match across.stored {
             DType::F32 => " across levels, stored in f32,",
             _ => " across levels",
@@ -466,7 +483,11 @@ impl ImageOperation for Fourier {
         }
         let pairs = self.pairs_of(Rect::whole(shape)).saturating_mul(shape.channels);
         let levels = shape.depth.saturating_mul(2).saturating_add(self.added() - 1);
-        ACROSS.min(pairs.saturating_mul(levels).saturating_mul(self.tile_bytes()))
+        let tiles = ACROSS.min(pairs.saturating_mul(levels).saturating_mul(self.tile_bytes()));
+        let spectra = self.filters.len() * self.tile[0] * self.tile[1] * size_of::<Complex>();
+        // A mark for each tile of each level that is read.
+        let marks = pairs.saturating_mul(shape.depth.saturating_mul(self.added())).saturating_mul(2 * size_of::<i32>());
+        tiles.saturating_add(spectra).saturating_add(marks)
     }
 
     fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
@@ -476,8 +497,8 @@ impl ImageOperation for Fourier {
         let along = |n: usize, step: usize, points: usize| (n.div_ceil(step) * points) as f64 / n.max(1) as f64;
         let points = along(image.height, down, height) * along(image.width, 2 * across, 2 * width);
         // One of the two transforms serves all filters.
-        let n = self.responses() as f64;
-        let steps = points * cost(self.tile, self.added()) * (n + 1.0) / (2.0 * n);
+        let (n, added) = (self.responses() as f64, self.added());
+        let steps = points * cost(self.tile, added, transforms(self.tile, image.depth, added)) * (n + 1.0) / (2.0 * n);
         let reach = self.reach();
         let reach = reach.up + reach.down + down;
         LaunchEffort { reach, ..LaunchEffort::of_rows(Family::Transforms, output.0, rows, steps) }
