@@ -321,6 +321,43 @@ def test_pixels_are_picked_by_positions() -> None:
         image[np.array([3]), 0, 0]
     with pytest.raises(IndexError, match="arrays of positions index pixels along each of the 3 axes"):
         image[rows]
+    for no in (np.array([True, False]), np.array([0.7, 1.2]), xp.asarray([0.7, 1.2]), xp.asarray([True, False]), True, np.True_, np.float64(1), 1.0):
+        with pytest.raises(IndexError, match="arrays of positions .* with whole numbers for the others"):
+            image[no, np.array([0, 1]), 0]
+    for one in (1, np.uint8(1), np.array(1), xp.asarray(1)):
+        same(image[one, columns, 2], array[1, columns, 2])
+    with pytest.raises(IndexError, match="a mask selects"):
+        image[True, 0]
+
+
+def test_positions_may_be_of_narrow_types() -> None:
+    array = np.arange(300.0)
+    for places in (np.array([5, -5], np.int8), np.array([5, 250], np.uint8), np.array([-300, 299], np.int16)):
+        same(hi.asarray(array)[places], array[places])
+
+
+def test_arrays_are_sequences_of_whole_numbers() -> None:
+    array = pixels((2, 3), np.float64)
+    image = xp.asarray(array)
+    same(xp.reshape(image, np.array([1, 6])), array.reshape(1, 6))
+    same(np.roll(image, np.array([1, 2]), axis=(0, 1)), np.roll(array, (1, 2), axis=(0, 1)))
+    same(np.tile(image, np.array([2, 1])), np.tile(array, (2, 1)))
+    same(image.transpose(np.array([1, 0])), array.T)
+
+
+def test_many_tiles_are_recorded_as_a_few_are() -> None:
+    image = xp.ones((3, 4))
+
+    def calls(times: int) -> int:
+        names: list[str] = []
+        sys.setprofile(lambda frame, event, arg: names.append(event))
+        try:
+            xp.tile(image, (times, times))
+        finally:
+            sys.setprofile(None)
+        return names.count("c_call")
+
+    assert calls(50) < 2 * calls(2)
 
 
 def test_the_namespace_tells_what_images_have() -> None:

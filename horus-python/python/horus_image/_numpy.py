@@ -17,6 +17,7 @@ import numpy as np
 from . import _axes, _creation, _statistics
 from ._dtype import truth
 from ._image import Image, get_all
+from ._moves import several
 
 Function = Callable[..., Any]
 
@@ -199,7 +200,7 @@ RECORDED: Final[dict[Function, Function]] = {
     np.fliplr: lambda m: _axes.flip(_image(m), axis=1),
     np.roll: lambda a, shift, axis=None: _axes.roll(_image(a), shift, axis=axis),
     np.repeat: lambda a, repeats, axis=None: _axes.repeat(_image(a), repeats, axis=axis),
-    np.tile: lambda A, reps: _axes.tile(_image(A), (reps,) if hasattr(reps, "__index__") else tuple(reps)),
+    np.tile: lambda A, reps: _axes.tile(_image(A), several(reps)),
     np.broadcast_to: lambda array, shape: _axes.broadcast_to(_image(array), shape),
     np.broadcast_arrays: lambda *args: tuple(_axes.broadcast_arrays(*_beside(args))),
     np.take_along_axis: lambda arr, indices, axis=-1: _axes.take_along_axis(*_beside((_image(arr), indices)), axis=axis),
