@@ -456,6 +456,28 @@ def test_other_functions_of_numpy_compute_arrays() -> None:
         np.concatenate([image, np.ones((1, 5))])
 
 
+WRITING: Final[dict[str, Callable[[Any], Any]]] = {
+    "concatenate": lambda x: np.concatenate([np.ones((1, 3)), np.ones((2, 3))], out=x),
+    "copyto": lambda x: np.copyto(x, 1),
+    "cumprod": lambda x: np.cumprod(np.ones((3, 3)), axis=0, out=x),
+    "fill_diagonal": lambda x: np.fill_diagonal(x, 1),
+    "place": lambda x: np.place(x, np.ones((3, 3), bool), [1]),
+    "put": lambda x: np.put(x, [0], [1]),
+    "put_along_axis": lambda x: np.put_along_axis(x, np.zeros((3, 1), int), 1, 1),
+    "putmask": lambda x: np.putmask(x, np.ones((3, 3), bool), 1),
+    "sum": lambda x: np.sum(np.ones((2, 3, 3)), axis=0, out=x),
+}
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_functions_of_numpy_do_not_write_to_images(name: str) -> None:
+    array = np.zeros((3, 3))
+    WRITING[name](array)
+    assert array.any()
+    with pytest.raises(ValueError, match=r"read-only|not writeable"):
+        WRITING[name](hi.asarray(np.zeros((3, 3))))
+
+
 def test_arrays_of_other_libraries_take_arrays() -> None:
     array = pixels((4, 6), np.float64)
     others = dask.array.from_array(np.ones((4, 6)))

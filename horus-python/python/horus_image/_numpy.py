@@ -61,13 +61,16 @@ def _images(value: Any) -> list[Image]:
 
 
 def _pixels(value: Any) -> dict[int, np.ndarray[Any, Any]]:
-    """The pixels of the images among arguments, of each session evaluated together."""
+    """The pixels of the images among arguments, of each session evaluated together. They are read-only: what a function writes to them
+    does not reach the images."""
     images = {id(image): image for image in _images(value)}
     found: dict[int, np.ndarray[Any, Any]] = {}
     for session in {id(image._session): image._session for image in images.values()}.values():
         own = {key: image for key, image in images.items() if image._session is session}
         arrays = get_all(*own.values()) if len(own) > 1 else [image.compute() for image in own.values()]
         found.update(zip(own, arrays, strict=True))
+    for array in found.values():
+        array.flags.writeable = False
     return found
 
 
