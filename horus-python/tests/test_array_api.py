@@ -166,8 +166,29 @@ def test_extremes_keep_nan_and_positions_are_of_the_first() -> None:
     image = xp.asarray(array)
     for call in (REDUCED["max"], REDUCED["min"], REDUCED["argmax"], REDUCED["argmin"]):
         same(call(xp, image), call(np, array))
+    for function in (np.max, np.min, np.amax, np.amin):
+        same(function(image, axis=1), function(array, axis=1))
+        same(function(image, keepdims=True), function(array, keepdims=True))
+        for pixels in (array, array[1], array[1].astype(np.uint8), array[1] > 2):
+            found, wanted = function(hi.asarray(pixels)), function(pixels)
+            assert type(found) is type(wanted)
+            np.testing.assert_array_equal(found, wanted)
     # Methods ignore NaN.
-    assert image.max() == 5.0 and np.max(image) == 5.0
+    assert image.max() == 5.0 and image.min() == 1.0
+
+
+def test_limits_of_integers_are_whole_numbers() -> None:
+    array = np.arange(6, dtype=np.uint8)
+    image = xp.asarray(array)
+    for low, high in ((-5, 3.7), (0.5, None), (None, np.float32(2.5)), (np.full(6, 0.5), 4), (np.nan, 3)):
+        found, wanted = np.clip(image, low, high), np.clip(array, low, high)
+        assert type(found) is np.ndarray and found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+        limits = [xp.asarray(limit) if isinstance(limit, np.ndarray) else limit for limit in (low, high)]
+        with pytest.raises(NotImplementedError, match="clip: limits of integers are whole numbers"):
+            xp.clip(image, *limits)
+    for limits in ((-5, 3.0), (1, np.inf), (xp.ones((6,), dtype=xp.int8), 4)):
+        same(xp.clip(image, *limits), np.clip(array, *map(np.asarray, limits)).astype(np.uint8))
 
 
 ELEMENTWISE: Final = [

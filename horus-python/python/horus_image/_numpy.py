@@ -131,6 +131,18 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return where(mask, x, y)
 
 
+def _extreme(function: Function) -> Function:
+    """An extreme that keeps NaN, which the methods of images ignore; a number unless axes are named or kept."""
+
+    def record(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        if out is not None:
+            raise TypeError("the result is an image or a number")
+        found = function(_image(a), axis=axis, keepdims=keepdims)
+        return found if keepdims or axis is not None else found.compute()[()]
+
+    return record
+
+
 def _one_axis(function: Function) -> Function:
     """A search along an axis; the position among all pixels is a number, which NumPy finds."""
 
@@ -171,9 +183,9 @@ def _size(a: Any, axis: int | None = None) -> int:
 
 
 RECORDED: Final[dict[Function, Function]] = {
-    **{getattr(np, name): _method(name) for name in ("sum", "mean", "var", "std", "min", "max", "any", "all", "cumsum")},
-    np.amin: _method("min"),
-    np.amax: _method("max"),
+    **{getattr(np, name): _method(name) for name in ("sum", "mean", "var", "std", "any", "all", "cumsum")},
+    **{function: _extreme(_statistics.min) for function in (np.min, np.amin)},
+    **{function: _extreme(_statistics.max) for function in (np.max, np.amax)},
     np.clip: _clipped,
     np.shape: lambda a: _image(a).shape,
     np.ndim: lambda a: _image(a).ndim,
