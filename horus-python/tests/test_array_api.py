@@ -282,11 +282,13 @@ def test_new_images_are_numpys() -> None:
         lambda xp: [xp.asarray(5), xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 2.5]), xp.asarray(True), xp.asarray(3, dtype=xp.float32)],
         lambda xp: list(xp.meshgrid(xp.arange(3), xp.arange(4))),
         lambda xp: list(xp.meshgrid(xp.arange(3), xp.arange(4), xp.arange(2), indexing="ij")),
+        lambda xp: [xp.full((1,), 3.7, dtype=xp.uint8), xp.full((2,), -3.7, dtype=xp.int16), xp.full((2,), 0.3, dtype=xp.bool)],
         lambda xp: xp.astype(xp.asarray([1.75, -1.75, 0.25]), xp.int8),
         lambda xp: xp.astype(xp.asarray([1.75, -1.75, 0.25, 0.0]), xp.bool),
         lambda xp: [xp.asarray(2.0), xp.asarray([3.0])],
     ):
         same(call(xp), call(np))
+    same(xp.asarray(np.array([-1, 300]), dtype=xp.uint8), np.array([255, 44], np.uint8))
     assert xp.asarray(np.float32(3)).dtype == xp.float32
     assert xp.from_dlpack(np.arange(3.0)).shape == (3,)
 

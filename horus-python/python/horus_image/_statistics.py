@@ -65,7 +65,8 @@ def mean(x: Image, /, *, axis: Axes = None, keepdims: bool = False) -> Image:
 
 
 def var(x: Image, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Image:
-    """The variances along axes, by default all: over the number of pixels less `correction`; NaN if none is left."""
+    """The variances along axes, by default all: over the number of pixels less `correction`. If none is left, they are
+    infinite, or NaN where all pixels are equal."""
     image = image_in("var", x)
     wide = _as(image, FLOAT)
     axes = _axes(image, axis)
