@@ -79,9 +79,9 @@ class Accessor:
     name the method is the first in this order.
 
     The last two dimensions are rows and columns; dimensions before these hold other images. Results keep dimensions,
-    coordinates, name and attributes, ``units`` too, which may then be wrong. Where a function takes ``nodata``, missing
-    cells of its result are NaN, and it has no ``_FillValue``. Arrays of Dask stay lazy, by `horus_image.dask.map_overlap`; those on a GPU stay
-    there; others are computed at the call.
+    coordinates, name and attributes, also ``units`` that are no longer true. Results of functions that take ``nodata``
+    have no attribute ``_FillValue``: there missing cells are NaN. Arrays of Dask stay lazy, by
+    `horus_image.dask.map_overlap`; those on a GPU stay there; others are computed at the call.
 
     Two arguments have other defaults than in `horus_image.raster`: ``cell_size`` is that of the coordinates, and
     ``nodata`` the attribute ``_FillValue``.
