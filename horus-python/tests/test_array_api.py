@@ -166,8 +166,29 @@ def test_extremes_keep_nan_and_positions_are_of_the_first() -> None:
     image = xp.asarray(array)
     for call in (REDUCED["max"], REDUCED["min"], REDUCED["argmax"], REDUCED["argmin"]):
         same(call(xp, image), call(np, array))
+    for function in (np.max, np.min, np.amax, np.amin):
+        same(function(image, axis=1), function(array, axis=1))
+        same(function(image, keepdims=True), function(array, keepdims=True))
+        for pixels in (array, array[1], array[1].astype(np.uint8), array[1] > 2):
+            found, wanted = function(hi.asarray(pixels)), function(pixels)
+            assert type(found) is type(wanted)
+            np.testing.assert_array_equal(found, wanted)
     # Methods ignore NaN.
-    assert image.max() == 5.0 and np.max(image) == 5.0
+    assert image.max() == 5.0 and image.min() == 1.0
+
+
+def test_limits_of_integers_are_whole_numbers() -> None:
+    array = np.arange(6, dtype=np.uint8)
+    image = xp.asarray(array)
+    for low, high in ((-5, 3.7), (0.5, None), (None, np.float32(2.5)), (np.full(6, 0.5), 4), (np.nan, 3)):
+        found, wanted = np.clip(image, low, high), np.clip(array, low, high)
+        assert type(found) is np.ndarray and found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+        limits = [xp.asarray(limit) if isinstance(limit, np.ndarray) else limit for limit in (low, high)]
+        with pytest.raises(NotImplementedError, match="clip: limits of integers are whole numbers"):
+            xp.clip(image, *limits)
+    for limits in ((-5, 3.0), (1, np.inf), (xp.ones((6,), dtype=xp.int8), 4)):
+        same(xp.clip(image, *limits), np.clip(array, *map(np.asarray, limits)).astype(np.uint8))
 
 
 ELEMENTWISE: Final = [
@@ -261,11 +282,13 @@ def test_new_images_are_numpys() -> None:
         lambda xp: [xp.asarray(5), xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 2.5]), xp.asarray(True), xp.asarray(3, dtype=xp.float32)],
         lambda xp: list(xp.meshgrid(xp.arange(3), xp.arange(4))),
         lambda xp: list(xp.meshgrid(xp.arange(3), xp.arange(4), xp.arange(2), indexing="ij")),
+        lambda xp: [xp.full((1,), 3.7, dtype=xp.uint8), xp.full((2,), -3.7, dtype=xp.int16), xp.full((2,), 0.3, dtype=xp.bool)],
         lambda xp: xp.astype(xp.asarray([1.75, -1.75, 0.25]), xp.int8),
         lambda xp: xp.astype(xp.asarray([1.75, -1.75, 0.25, 0.0]), xp.bool),
         lambda xp: [xp.asarray(2.0), xp.asarray([3.0])],
     ):
         same(call(xp), call(np))
+    same(xp.asarray(np.array([-1, 300]), dtype=xp.uint8), np.array([255, 44], np.uint8))
     assert xp.asarray(np.float32(3)).dtype == xp.float32
     assert xp.from_dlpack(np.arange(3.0)).shape == (3,)
 
@@ -321,6 +344,43 @@ def test_pixels_are_picked_by_positions() -> None:
         image[np.array([3]), 0, 0]
     with pytest.raises(IndexError, match="arrays of positions index pixels along each of the 3 axes"):
         image[rows]
+    for no in (np.array([True, False]), np.array([0.7, 1.2]), xp.asarray([0.7, 1.2]), xp.asarray([True, False]), True, np.True_, np.float64(1), 1.0):
+        with pytest.raises(IndexError, match="arrays of positions .* with whole numbers for the others"):
+            image[no, np.array([0, 1]), 0]
+    for one in (1, np.uint8(1), np.array(1), xp.asarray(1)):
+        same(image[one, columns, 2], array[1, columns, 2])
+    with pytest.raises(IndexError, match="a mask selects"):
+        image[True, 0]
+
+
+def test_positions_may_be_of_narrow_types() -> None:
+    array = np.arange(300.0)
+    for places in (np.array([5, -5], np.int8), np.array([5, 250], np.uint8), np.array([-300, 299], np.int16)):
+        same(hi.asarray(array)[places], array[places])
+
+
+def test_arrays_are_sequences_of_whole_numbers() -> None:
+    array = pixels((2, 3), np.float64)
+    image = xp.asarray(array)
+    same(xp.reshape(image, np.array([1, 6])), array.reshape(1, 6))
+    same(np.roll(image, np.array([1, 2]), axis=(0, 1)), np.roll(array, (1, 2), axis=(0, 1)))
+    same(np.tile(image, np.array([2, 1])), np.tile(array, (2, 1)))
+    same(image.transpose(np.array([1, 0])), array.T)
+
+
+def test_many_tiles_are_recorded_as_a_few_are() -> None:
+    image = xp.ones((3, 4))
+
+    def calls(times: int) -> int:
+        names: list[str] = []
+        sys.setprofile(lambda frame, event, arg: names.append(event))
+        try:
+            xp.tile(image, (times, times))
+        finally:
+            sys.setprofile(None)
+        return names.count("c_call")
+
+    assert calls(50) < 2 * calls(2)
 
 
 def test_the_namespace_tells_what_images_have() -> None:
@@ -417,6 +477,28 @@ def test_other_functions_of_numpy_compute_arrays() -> None:
     np.testing.assert_array_equal(out, array.sum(0))
     with pytest.raises(ValueError, match="all the input array dimensions"):
         np.concatenate([image, np.ones((1, 5))])
+
+
+WRITING: Final[dict[str, Callable[[Any], Any]]] = {
+    "concatenate": lambda x: np.concatenate([np.ones((1, 3)), np.ones((2, 3))], out=x),
+    "copyto": lambda x: np.copyto(x, 1),
+    "cumprod": lambda x: np.cumprod(np.ones((3, 3)), axis=0, out=x),
+    "fill_diagonal": lambda x: np.fill_diagonal(x, 1),
+    "place": lambda x: np.place(x, np.ones((3, 3), bool), [1]),
+    "put": lambda x: np.put(x, [0], [1]),
+    "put_along_axis": lambda x: np.put_along_axis(x, np.zeros((3, 1), int), 1, 1),
+    "putmask": lambda x: np.putmask(x, np.ones((3, 3), bool), 1),
+    "sum": lambda x: np.sum(np.ones((2, 3, 3)), axis=0, out=x),
+}
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_functions_of_numpy_do_not_write_to_images(name: str) -> None:
+    array = np.zeros((3, 3))
+    WRITING[name](array)
+    assert array.any()
+    with pytest.raises(ValueError, match=r"read-only|not writeable"):
+        WRITING[name](hi.asarray(np.zeros((3, 3))))
 
 
 def test_arrays_of_other_libraries_take_arrays() -> None:

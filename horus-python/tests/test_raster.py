@@ -342,3 +342,8 @@ def test_errors(name: str) -> None:
     call, message = CALLS[name]
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_text_is_no_size() -> None:
+    with pytest.raises(TypeError, match="slope: cell_size is '35'; it is a number, or the height and the width"):
+        raster.slope(np.ones((3, 3)), "35")  # type: ignore[arg-type]

@@ -52,6 +52,17 @@ def test_arguments_of_richardson_lucy():
     np.testing.assert_allclose(near, restoration.richardson_lucy(image, psf, 3), rtol=0, atol=0.1)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_richardson_lucy_keeps_what_is_not_finite(bad):
+    image = np.array([[0.1, bad, 0.2, 0.3, 0.4, 0.5, 0.6]])
+    psf = np.ones((1, 3)) / 3
+    for steps in (0, 1, 2):
+        for clip in (True, False):
+            want = skimage.restoration.richardson_lucy(image, psf, steps, clip)
+            np.testing.assert_allclose(restoration.richardson_lucy(image, psf, steps, clip), want, rtol=1e-9)
+
+
 def test_faults_of_richardson_lucy():
     image = np.ones((5, 6))
     for psf in (np.ones(3), np.ones((3, 3, 3)), np.ones((0, 3))):
@@ -59,6 +70,8 @@ def test_faults_of_richardson_lucy():
             restoration.richardson_lucy(image, psf)
     with pytest.raises(ValueError, match="richardson_lucy: -1 steps"):
         restoration.richardson_lucy(image, np.ones((3, 3)), -1)
+    with pytest.raises(TypeError, match="integer"):
+        restoration.richardson_lucy(image, np.ones((3, 3)), 2.5)
     with pytest.raises(NotImplementedError, match="richardson_lucy of an image with channels"):
         restoration.richardson_lucy(hi.asarray(np.ones((5, 6, 3)), channels=True), np.ones((3, 3)))
 

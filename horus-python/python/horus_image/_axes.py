@@ -179,15 +179,16 @@ def repeat(x: Image, repeats: int | Image, /, *, axis: int | None = None) -> Ima
 
 
 def tile(x: Image, repetitions: tuple[int, ...], /) -> Image:
-    """The image beside itself along its axes, so many times."""
+    """The image repeated along its axes, so many times."""
     image = image_in("tile", x)
     count = max(len(repetitions), image.ndim)
     times = (*(1,) * (count - len(repetitions)), *map(operator.index, repetitions))
     shape = (*(1,) * (count - image.ndim), *image.shape)
     checked_shape("tile", [extent * by for extent, by in zip(shape, times, strict=True)])
     image = reshaped(image, shape) if shape != image.shape else image
-    for axis, by in enumerate(times):
-        image = joined([image] * by, axis) if by > 1 else image
+    for axis, (extent, by) in enumerate(zip(shape, times, strict=True)):
+        if by > 1:
+            image = taken(image, _places(image, np.arange(extent * by) % extent), extent * by, axis)
     return image
 
 

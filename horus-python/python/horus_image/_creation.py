@@ -63,15 +63,15 @@ def image_in(name: str, x: Any) -> Image:
 def asarray(obj: Any, /, *, dtype: npt.DTypeLike | None = None, device: Session | None = None, copy: bool | None = None) -> Image:
     """An image of an array, a number, or a sequence of them, as `horus_image.asarray` makes it.
 
-    Whole numbers of Python become ``int32``, others ``float64``. An image that another session has is copied to `device` if that is
-    given. Images do not change, so that ``copy=True`` of an image is the image.
+    Whole numbers of Python become ``int32``, others ``float64``. Arrays are converted as by `astype`: integers wrap around. An image that
+    another session has is copied to `device` if that is given. Images do not change, so that ``copy=True`` of an image is the image.
 
     Raises
     ------
     TypeError
         For types that images do not have, ``int64`` among them: `dtype` converts them.
     OverflowError
-        For whole numbers that the type does not hold.
+        For whole numbers of Python that the type does not hold.
     ValueError
         For arrays without pixels or with more than three axes, and with ``copy=False`` if the pixels must be copied.
 
@@ -127,7 +127,7 @@ def held(name: str, array: Any, session: Session) -> Image:
 
 
 def astype(x: Image, dtype: npt.DTypeLike, /, *, copy: bool = True, device: Session | None = None) -> Image:
-    """The image in another type: floats are cut to integers, as NumPy and C do; `Image.astype` rounds them.
+    """The image in another type: floats are cut to integers, and integers wrap around, as NumPy and C do; `Image.astype` rounds and saturates.
 
     Examples
     --------
@@ -174,7 +174,9 @@ def _constant(name: str, shape: Shape, value: Any, dtype: npt.DTypeLike | None, 
         raise TypeError(f"{name}: fill_value is a number")
     if isinstance(value, Image):
         return spread(number, checked_shape(name, shape))
-    return filled(session, name, shape, number.dtype, float(value) if number.dtype.kind != "b" else builtins.bool(value))
+    # As `astype`, which cuts numbers.
+    kind = {"b": builtins.bool, "f": float}.get(number.dtype.kind, int)
+    return filled(session, name, shape, number.dtype, kind(value))
 
 
 def zeros(shape: Shape, *, dtype: npt.DTypeLike | None = None, device: Session | None = None) -> Image:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Final
 
 import numpy as np
@@ -9,13 +10,12 @@ import numpy.typing as npt
 
 from ._floats import Given, float_type
 from ._foreign import of_any_library, read
-from ._image import Image, made, where
+from ._image import Image, maximum, minimum, where
 from ._linear import dense
-from ._operators import larger, smaller
+from ._moves import filled
 from ._programs import iterate
 from ._public import public
 from ._tolerance import tolerance, within
-from ._values import enter
 from .typing import ArrayLike, Pixels
 
 NEAR: Final = {"f32": 1e-4, "f64": 1e-10}
@@ -72,8 +72,9 @@ def richardson_lucy(
     taps = np.asarray(read(psf)).astype(kind)
     if taps.ndim != given.value.ndim or taps.size == 0:
         raise ValueError(f"richardson_lucy: a point spread function of shape {taps.shape} for an image of {given.value.ndim} axes")
-    if num_iter < 0:
-        raise ValueError(f"richardson_lucy: {num_iter} steps")
+    steps = operator.index(num_iter)
+    if steps < 0:
+        raise ValueError(f"richardson_lucy: {steps} steps")
     blurred, mirrored = given.floats(), np.flip(taps)
 
     def step(estimate: Image) -> Image:
@@ -85,12 +86,10 @@ def richardson_lucy(
         return estimate * _correlated(ratio, taps)
 
     with within(tolerance() or NEAR[blurred._core.dtype]):
-        found = iterate(step, blurred * 0.0 + 0.5, int(num_iter)).state
-    return given.back(larger(smaller(found, 1.0), -1.0) if clip else found)
+        found = iterate(step, filled(blurred.session, "richardson_lucy", blurred.shape, kind, 0.5), steps).state
+    return given.back(maximum(minimum(found, 1.0), -1.0) if clip else found)
 
 
 def _correlated(image: Image, taps: np.ndarray[Any, Any]) -> Image:
     """The correlation in the image's own type, dark beyond its edges."""
-    value, _ = enter(image, "richardson_lucy")
-    assert value is not None, "an image that was given has pixels"
-    return made(dense(value, taps, [0] * taps.ndim, "constant", 0.0, image._core.dtype), image.session, value.ndim)
+    return image._with(dense(image._core, taps, [0] * taps.ndim, "constant", 0.0))

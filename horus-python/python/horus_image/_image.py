@@ -17,6 +17,7 @@ from . import _horus
 from ._along import Axes, along, cumulative, numbers_of, transposed
 from ._dtype import CODES, HALF, is_native, ready, stored, truth
 from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout_of, on_host, read, read_beside, session_of
+from ._moves import is_number
 from ._operators import Operators, _binary, _core, _like, _logic, _made, _met, _operand
 from ._session import Session, current
 from ._show import page
@@ -72,7 +73,7 @@ class Image(Operators):
     def to_device(self, device: Session, *, stream: None = None) -> Image:
         """The image in another session; its pixels are evaluated and copied unless it belongs to that session.
 
-        What files say beside their pixels goes along.
+        Metadata is copied, too.
 
         Examples
         --------
@@ -289,7 +290,7 @@ class Image(Operators):
         array([[1.],
                [2.]])
         """
-        order: Any = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes or None
+        order: Any = axes[0] if len(axes) == 1 and not is_number(axes[0]) else axes or None
         return transposed(self, range(self.ndim)[::-1] if order is None else order)
 
     def swapaxes(self, axis1: int, axis2: int) -> Image:

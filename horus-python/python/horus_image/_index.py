@@ -10,7 +10,7 @@ import numpy as np
 from . import _horus
 from ._along import permuted
 from ._foreign import on_host
-from ._moves import checked_shape, picked, reshaped
+from ._moves import checked_shape, is_number, picked, reshaped
 
 if TYPE_CHECKING:
     from ._image import Image
@@ -87,8 +87,8 @@ def _picked(image: Image, keys: list[Any]) -> Image:
     from ._image import Image as Kind
     from ._image import asarray
 
-    if len(keys) != image.ndim or not all(_is_integers(part) or hasattr(part, "__index__") for part in keys):
-        raise IndexError(f"arrays of positions index pixels along each of the {image.ndim} axes, with whole numbers beside them")
+    if len(keys) != image.ndim or not all(_is_integers(part) or (is_number(part) and not isinstance(part, bool)) for part in keys):
+        raise IndexError(f"arrays of positions index pixels along each of the {image.ndim} axes, with whole numbers for the others")
     numbers = []
     for axis, part in enumerate(keys):
         extent = image.shape[axis]
@@ -96,7 +96,8 @@ def _picked(image: Image, keys: list[Any]) -> Image:
             places = on_host(part)
             if ((places < -extent) | (places >= extent)).any():
                 raise IndexError(f"an index is out of bounds for an axis of {extent} pixels")
-            part = asarray((places % extent).astype(np.int32), session=image._session)
+            # A narrow type does not hold the extent.
+            part = asarray((places.astype(np.int64) % extent).astype(np.int32), session=image._session)
         numbers.append(part)
     return picked(image, numbers)
 
@@ -111,7 +112,7 @@ def _expanded(keys: list[Any], ndim: int) -> list[Any]:
     if len(keys) > ndim:
         raise IndexError(f"{len(keys)} indices for an image of {ndim} axes")
     for part in keys:
-        if getattr(part, "dtype", None) == bool:
+        if isinstance(part, bool) or getattr(part, "dtype", None) == bool:
             raise IndexError(
                 "a mask selects pixels of which nobody knows the number before they are computed: use hi.where(mask, image, 0), "
                 "labels, or image.compute()[mask]"

@@ -251,17 +251,14 @@ def _weighted(
         code = precision(value, taps.ravel().tolist(), dtype, border, constant)
         if code is None and tolerance() is None:
             return summed(value, box_sum(around, origins), dtype, border, constant)
-        core = dense(value, around, origins, border, constant, code or "f64")
+        core = dense(value.floats(code or "f64"), around, origins, border, constant)
         return value.like(cast(core, NATIVE["f64"], dtype), dtype)
 
     return filtered(name, input, output, record)
 
 
-def dense(
-    value: Value, taps: np.ndarray[Any, Any], origins: list[int], mode: str, cval: float, code: str
-) -> _horus.Image:
-    """The correlation with weights of all axes; of a volume, the sum of those with the parts for each level."""
-    core = value.floats(code)
+def dense(core: _horus.Image, taps: np.ndarray[Any, Any], origins: list[int], mode: str, cval: float) -> _horus.Image:
+    """The correlation of floats with weights of all axes; of a volume, the sum of those with the parts for each level."""
     parts = taps.reshape((1,) * (3 - taps.ndim) + taps.shape)
     z, y, x = [0] * (3 - len(origins)) + list(origins)
     depth, height, width = parts.shape

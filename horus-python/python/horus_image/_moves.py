@@ -17,14 +17,20 @@ if TYPE_CHECKING:
     from ._image import Image
 
 AXES = 3
-"""Axes that images have, beside channels."""
+"""Axes that images have, not counting channels."""
 
 Extents = tuple[int, int, int]
 
 
+def is_number(value: Any) -> bool:
+    """Returns true for a whole number, also as an array or image without axes: any array has an attribute ``__index__``."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "i")
+    return hasattr(value, "__index__") and kind in ("i", "u") and not getattr(value, "ndim", 0)
+
+
 def several(numbers: Any) -> tuple[int, ...]:
     """Whole numbers, of one or a sequence of them."""
-    return (operator.index(numbers),) if hasattr(numbers, "__index__") else tuple(map(operator.index, numbers))
+    return (operator.index(numbers),) if is_number(numbers) else tuple(map(operator.index, numbers))
 
 
 def checked_shape(name: str, shape: int | Iterable[int]) -> tuple[int, ...]:

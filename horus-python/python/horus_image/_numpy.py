@@ -17,6 +17,7 @@ import numpy as np
 from . import _axes, _creation, _statistics
 from ._dtype import truth
 from ._image import Image, get_all
+from ._moves import several
 
 Function = Callable[..., Any]
 
@@ -60,13 +61,16 @@ def _images(value: Any) -> list[Image]:
 
 
 def _pixels(value: Any) -> dict[int, np.ndarray[Any, Any]]:
-    """The pixels of the images among arguments, of each session evaluated together."""
+    """The pixels of the images among arguments, of each session evaluated together. They are read-only: what a function writes to them
+    does not reach the images."""
     images = {id(image): image for image in _images(value)}
     found: dict[int, np.ndarray[Any, Any]] = {}
     for session in {id(image._session): image._session for image in images.values()}.values():
         own = {key: image for key, image in images.items() if image._session is session}
         arrays = get_all(*own.values()) if len(own) > 1 else [image.compute() for image in own.values()]
         found.update(zip(own, arrays, strict=True))
+    for array in found.values():
+        array.flags.writeable = False
     return found
 
 
@@ -127,6 +131,18 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return where(mask, x, y)
 
 
+def _extreme(function: Function) -> Function:
+    """An extreme that keeps NaN, which the methods of images ignore; a number unless axes are named or kept."""
+
+    def record(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        if out is not None:
+            raise TypeError("the result is an image or a number")
+        found = function(_image(a), axis=axis, keepdims=keepdims)
+        return found if keepdims or axis is not None else found.compute()[()]
+
+    return record
+
+
 def _one_axis(function: Function) -> Function:
     """A search along an axis; the position among all pixels is a number, which NumPy finds."""
 
@@ -167,9 +183,9 @@ def _size(a: Any, axis: int | None = None) -> int:
 
 
 RECORDED: Final[dict[Function, Function]] = {
-    **{getattr(np, name): _method(name) for name in ("sum", "mean", "var", "std", "min", "max", "any", "all", "cumsum")},
-    np.amin: _method("min"),
-    np.amax: _method("max"),
+    **{getattr(np, name): _method(name) for name in ("sum", "mean", "var", "std", "any", "all", "cumsum")},
+    **{function: _extreme(_statistics.min) for function in (np.min, np.amin)},
+    **{function: _extreme(_statistics.max) for function in (np.max, np.amax)},
     np.clip: _clipped,
     np.shape: lambda a: _image(a).shape,
     np.ndim: lambda a: _image(a).ndim,
@@ -199,7 +215,7 @@ RECORDED: Final[dict[Function, Function]] = {
     np.fliplr: lambda m: _axes.flip(_image(m), axis=1),
     np.roll: lambda a, shift, axis=None: _axes.roll(_image(a), shift, axis=axis),
     np.repeat: lambda a, repeats, axis=None: _axes.repeat(_image(a), repeats, axis=axis),
-    np.tile: lambda A, reps: _axes.tile(_image(A), (reps,) if hasattr(reps, "__index__") else tuple(reps)),
+    np.tile: lambda A, reps: _axes.tile(_image(A), several(reps)),
     np.broadcast_to: lambda array, shape: _axes.broadcast_to(_image(array), shape),
     np.broadcast_arrays: lambda *args: tuple(_axes.broadcast_arrays(*_beside(args))),
     np.take_along_axis: lambda arr, indices, axis=-1: _axes.take_along_axis(*_beside((_image(arr), indices)), axis=axis),

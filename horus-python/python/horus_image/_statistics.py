@@ -65,7 +65,8 @@ def mean(x: Image, /, *, axis: Axes = None, keepdims: bool = False) -> Image:
 
 
 def var(x: Image, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Image:
-    """The variances along axes, by default all: over the number of pixels less `correction`; NaN if none is left."""
+    """The variances along axes, by default all: over the number of pixels less `correction`. If none is left, they are
+    infinite, or NaN where all pixels are equal."""
     image = image_in("var", x)
     wide = _as(image, FLOAT)
     axes = _axes(image, axis)
@@ -207,12 +208,27 @@ def diff(x: Image, /, *, axis: int = -1, n: int = 1, prepend: Image | None = Non
     return image
 
 
+def _limits_integers(limit: Any) -> bool:
+    """Returns true for limits that integers have, among them infinities."""
+    if isinstance(limit, (builtins.bool, int, float, np.floating)):
+        return math.isinf(limit) or float(limit).is_integer()
+    return builtins.bool(np.dtype(getattr(limit, "dtype", np.float64)).kind != "f")
+
+
 def clip(x: Image, /, min: Any = None, max: Any = None) -> Image:
-    """Pixels below `min` as that, and above `max` as that, in the image's type; each a number, an image, or none."""
+    """Pixels below `min` as that, and above `max` as that, in the image's type; each a number, an image, or none.
+
+    Raises
+    ------
+    NotImplementedError
+        For images of integers, if a limit is a fraction or an image of floats.
+    """
     image = image_in("clip", x)
     for limit, name in ((min, "maximum"), (max, "minimum")):
         if limit is None:
             continue
+        if image.dtype.kind in "iu" and not _limits_integers(limit):
+            raise NotImplementedError("clip: limits of integers are whole numbers; astype makes floats of the image")
         if isinstance(limit, (builtins.bool, int, float)):
             image = image._with(_horus.binary(name, image._numeric("clip"), float(limit)))
         else:

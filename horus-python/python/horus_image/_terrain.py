@@ -35,7 +35,8 @@ def recorded(name: str, image: Any, nodata: float | None, record: Callable[[Imag
 
 
 def _in_type(given: Given, nodata: float | None, record: Callable[[Image], Image]) -> Image:
-    """A function of its own, as what is alive when an image is computed is computed, too."""
+    """A function of its own, so that the cells are freed before the result is computed: an image that is referenced then is
+    computed, too."""
     cells = given.image.astype(np.float64)
     if nodata is not None:
         # A number that ``float32`` does not have is, as a cell, the nearest that it has.
@@ -46,6 +47,8 @@ def _in_type(given: Given, nodata: float | None, record: Callable[[Image], Image
 
 def _sides(name: str, cell_size: Any) -> tuple[float, float]:
     """Height and width of a cell."""
+    if isinstance(cell_size, (str, bytes)):
+        raise TypeError(f"{name}: cell_size is {cell_size!r}; it is a number, or the height and the width of a cell")
     sides = [float(side) for side in cell_size] if isinstance(cell_size, Iterable) else [float(cell_size)] * 2
     if len(sides) != 2:
         raise ValueError(f"{name}: cell_size has {len(sides)} numbers; it is one, or the height and the width of a cell")
@@ -162,12 +165,12 @@ def slope(
     ndarray or Image
         Of ``float64`` if the input is, else of ``float32``; computed in ``float64``. Of ``float32`` GDAL adds
         elevations in ``float32``: where they are large, it has fewer digits. As in GDAL a missing cell has no slope;
-        xarray-spatial, which does not look at the cell itself, gives one if its neighbours are there.
+        xarray-spatial, which does not read the cell itself, gives one if its neighbours are there.
 
     Raises
     ------
     ValueError
-        For cells without sides, a method or units that are not there, and images of other axes.
+        For cells without sides, an unknown method or unknown units, and images of other axes.
 
     Examples
     --------

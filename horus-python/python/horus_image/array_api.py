@@ -4,8 +4,8 @@ Functions that Horus has are recorded. Others evaluate their images, NumPy compu
 so. So it is with functions of NumPy on images (``numpy.where``, ``numpy.median``), but what NumPy computes of these is an array.
 
 Images have at least one pixel, up to three axes, and no integers of 64 bits or complex numbers: whole numbers of Python, positions and
-counts are ``int32``. Integers saturate. Images are not written to, and masks do not index them. The device of an image is its session.
-``docs/python.md`` has all that differs from the standard.
+counts are ``int32``. Integers saturate; only `astype` wraps them around. Images are not written to, and masks do not index them. The device
+of an image is its session. ``docs/python.md`` has all that differs from the standard.
 
 >>> from horus_image import array_api as xp
 >>> image = xp.reshape(xp.arange(6, dtype=xp.float32), (2, 3))
@@ -444,21 +444,16 @@ def searchsorted(x1: Image, x2: Image, /, *, side: Literal["left", "right"] = "l
 
 def sort(x: Image, /, *, axis: int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> Image:
     """The image in order along an axis, NaN last: computed by NumPy."""
-    return flip(_sorted("sort", np.sort, x, axis, False), axis=axis) if descending else _sorted("sort", np.sort, x, axis, False)
-
-
-def _sorted(name: str, function: Callable[..., Any], x: Image, axis: int, backwards: builtins.bool) -> Image:
-    found: Image = computed(name, function, flip(x, axis=axis) if backwards else image_in(name, x), axis=axis, kind="stable")
-    return found
+    found: Image = computed("sort", np.sort, image_in("sort", x), axis=axis, kind="stable")
+    return flip(found, axis=axis) if descending else found
 
 
 def argsort(x: Image, /, *, axis: int = -1, descending: builtins.bool = False, stable: builtins.bool = True) -> Image:
     """The positions along an axis in the order of their pixels, equal ones as they are: computed by NumPy."""
-    if not descending:
-        return _sorted("argsort", np.argsort, x, axis, False)
+    image = image_in("argsort", x)
     # Of the image in reverse, so that equal pixels stay in order.
-    found = flip(_sorted("argsort", np.argsort, x, axis, True), axis=axis)
-    return (x.shape[axis] - 1) - found
+    found: Image = computed("argsort", np.argsort, flip(image, axis=axis) if descending else image, axis=axis, kind="stable")
+    return (image.shape[axis] - 1) - flip(found, axis=axis) if descending else found
 
 
 def tensordot(x1: Image, x2: Image, /, *, axes: Any = 2) -> Image:

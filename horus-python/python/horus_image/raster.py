@@ -1,5 +1,4 @@
-"""Rasters as in GDAL's ``gdaldem`` and xarray-spatial: slope, aspect, shaded relief, statistics of neighbourhoods and
-of zones.
+"""Slope, aspect, shaded relief and statistics of rasters, as in GDAL's ``gdaldem`` and xarray-spatial.
 
 Rows go south and columns east. As in `horus_image.ndimage`, a NumPy array gives a NumPy array, computed at once, and a
 `horus_image.Image` a lazy one; arrays on a GPU stay there. `horus_image.dask.map_overlap` applies these functions to

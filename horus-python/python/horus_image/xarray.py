@@ -63,6 +63,11 @@ class _Call:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def takes_nodata(self) -> bool:
+        """Returns true for a function whose results have NaN for missing cells."""
+        return "nodata" in self.kwargs
+
     def __call__(self, image: Any) -> Any:
         return _methods()[self.name](image, *self.args, **self.kwargs)
 
@@ -74,8 +79,9 @@ class Accessor:
     name the method is the first in this order.
 
     The last two dimensions are rows and columns; dimensions before these hold other images. Results keep dimensions,
-    coordinates, name and attributes. Arrays of Dask stay lazy, by `horus_image.dask.map_overlap`; those on a GPU stay
-    there; others are computed at the call.
+    coordinates, name and attributes, also ``units`` that are no longer true. Results of functions that take ``nodata``
+    have no attribute ``_FillValue``: there missing cells are NaN. Arrays of Dask stay lazy, by
+    `horus_image.dask.map_overlap`; those on a GPU stay there; others are computed at the call.
 
     Two arguments have other defaults than in `horus_image.raster`: ``cell_size`` is that of the coordinates, and
     ``nodata`` the attribute ``_FillValue``.
@@ -138,7 +144,7 @@ class Accessor:
             from .dask import zonal_statistics as measure
         found = measure(array.data, zones, statistics, zone_ids=zone_ids, nodata=nodata)
         ids = found.pop("zone")
-        return xarray.Dataset({name: ("zone", values) for name, values in found.items()}, {"zone": ids}, array.attrs)
+        return xarray.Dataset({name: ("zone", values) for name, values in found.items()}, {"zone": ids}, self._attrs(takes_nodata=True))
 
     def __getattr__(self, name: str) -> Callable[..., xarray.DataArray]:
         if name not in _methods():
@@ -191,10 +197,15 @@ class Accessor:
         value = self._array.attrs.get("_FillValue")
         return float(value) if isinstance(value, (int, float, np.number)) and not np.isnan(value) else None
 
+    def _attrs(self, takes_nodata: bool) -> dict[Any, Any]:
+        """Attributes of a result; of a function that takes ``nodata``, without a value of missing cells, which are NaN."""
+        return {name: value for name, value in self._array.attrs.items() if not (takes_nodata and name == "_FillValue")}
+
     def _applied(self, program: Any, on_array: Callable[[Any], Any], levels: Sequence[str] = ()) -> xarray.DataArray:
         """The results of a program, or of a function that takes arrays as well; levels of them are a dimension of their
         own."""
         array = self._array
+        attrs = self._attrs(isinstance(program, _Call) and program.takes_nodata)
         self._dims()
         before, shape = array.shape[:-2], (*((len(levels),) if levels else ()), *array.shape[-2:])
         pixels = array.data
@@ -203,6 +214,8 @@ class Accessor:
             from .dask import map_overlap
 
             found = map_overlap(program, pixels)
+        elif 0 in before:
+            raise ValueError(f"horus: an array of shape {array.shape} has no pixels")
         elif before:
             parts = [_array_of(on_array(pixels[at]), pixels) for at in np.ndindex(before)]
             found = _library_of(pixels).stack(parts)
@@ -213,9 +226,10 @@ class Accessor:
             raise ValueError(f"horus: a result of shape {found.shape} of an array of shape {array.shape}, whose coordinates it cannot keep")
         if not levels:
             same: xarray.DataArray = array.copy(data=found)
+            same.attrs = attrs
             return same
         dims = (*array.dims[:-2], "statistics", *array.dims[-2:])
-        return xarray.DataArray(found, {**array.coords, "statistics": list(levels)}, dims, array.name, array.attrs)
+        return xarray.DataArray(found, {**array.coords, "statistics": list(levels)}, dims, array.name, attrs)
 
 
 def _array_of(result: Any, like: Any) -> Any:
