@@ -190,7 +190,7 @@ fn pixels_that_are_not_finite_spoil_what_they_spoil_without_a_tolerance() {
 
 /// A volume, and the parts of a filter for five levels: of several reaches, and one without taps that matter.
 fn volume<T: Float>(session: &Session) -> (Image<T>, Vec<Filter>) {
-    let image = Image::from_volume_fn(session, 11, 40, 45, |z, y, x| T::from_f64(noise(z * 1800 + y * 45 + x)));
+    let image = Image::from_volume_fn(session, 7, 48, 94, |z, y, x| T::from_f64(noise(z * 4512 + y * 94 + x)));
     let dot = Filter::dense(1, 1, vec![0.5]);
     (image, vec![random(17, 15), random(15, 18), dot, random(16, 16).flipped(), random(15, 17)])
 }
@@ -228,7 +228,7 @@ fn pixels_that_are_not_finite_spoil_the_levels_that_read_them() {
     let (image, parts) = volume::<f64>(&session);
     for special in [f64::INFINITY, f64::NAN] {
         let at = |z: usize, y: usize, x: usize| (z, y, x) == (6, 3, 44) || (z, y, x) == (0, 39, 0);
-        let holes = Image::from_volume_fn(&session, 11, 40, 45, |z, y, x| if at(z, y, x) { special } else { 0.0 });
+        let holes = Image::from_volume_fn(&session, 7, 48, 94, |z, y, x| if at(z, y, x) { special } else { 0.0 });
         for border in [Border::Reflect, Border::Constant(2.0)] {
             let image = (&image + &holes).with_border(border);
             let (near, direct) = (image.within(1e-9).correlate(&parts), image.correlate(&parts));
