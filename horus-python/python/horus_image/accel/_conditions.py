@@ -311,6 +311,22 @@ def integers(call: Call) -> str | None:
     return "an image of one number" if call.image.min() == call.image.max() else None
 
 
+@unless("integers of more than 16 bits")
+def tabled(call: Call) -> str | None:
+    """Floats, and integers that a table is made of: others are cut, which a rounding may change."""
+    return _WIDE if call.image.dtype.kind in "iu" and call.image.dtype.itemsize > 2 else None
+
+
+@unless("floats and masks")
+def counts_of_integers(call: Call) -> str | None:
+    """Integers, of which each has its own bin, and at whose shape the library does not warn."""
+    if call.image.dtype.kind not in "iu":
+        return f"a histogram of {call.image.dtype}"
+    if call.image.ndim == 3 and call.image.shape[-1] < 4 and call["channel_axis"] is None:
+        return "an image of channels"
+    return narrow(call)
+
+
 @unless("an `initial_guess`")
 def unguided(call: Call) -> str | None:
     """A guess makes the library's iteration one in integers."""
