@@ -119,6 +119,8 @@ CALLS: Final[dict[str, list[dict[str, Any]]]] = {
     "adjust_gamma": [{}, {"gamma": 0.5, "gain": 0.9}],
     "adjust_log": [{}, {"inv": True}],
     "adjust_sigmoid": [{}, {"cutoff": 0.3, "inv": True}],
+    "rotate": [{"angle": 30}, {"angle": -20.5, "resize": True, "order": 3, "mode": "edge"}, {"angle": 10, "order": 0}],
+    "warp": [{"inverse_map": np.array([[0.9, 0.2, 1.0], [-0.1, 1.1, 2.0], [0.0, 0.0, 1.0]])}, {"inverse_map": np.eye(3), "order": 3, "cval": 0.5}],
     "is_low_contrast": [{}, {"fraction_threshold": 0.3}, {"lower_percentile": 0, "upper_percentile": 100}],
     "threshold_niblack": [{}, {"window_size": 7, "k": 0.5}],
     "threshold_sauvola": [{}, {"window_size": (3, 9), "r": 20}],

@@ -157,6 +157,8 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "transform.pyramid_reduce": (plainly, BOTH, reduced),
     "transform.rescale": (lambda f, i: f(i, 2), BOTH, halved),
     "transform.resize": (lambda f, i: f(i, (18, 6)), PLANES, lambda _, sides: (sides[0] / 2, sides[1] * 2)),
+    "transform.rotate": (lambda f, i: f(i, 90, resize=True), PLANES, swapped),
+    "transform.warp": (lambda f, i: f(i, np.diag([2.0, 2.0, 1.0])), PLANES, doubled),
     **{f"raster.{name}": (plainly, PLANES, kept) for name in ("slope", "aspect", "hillshade")},
     "raster.focal_statistics": (lambda f, i: f(i, 3, "mean"), PLANES, kept),
     "hi.asarray": (plainly, BOTH, kept),

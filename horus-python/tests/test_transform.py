@@ -228,3 +228,80 @@ def test_integral_images(dtype: Any) -> None:
             of.integrate(theirs, (3, 3, 3), (2, 4, 4))
         with pytest.raises(IndexError):
             of.integrate(theirs, (3, 3, 3), (9, 4, 4))
+
+
+WARPS: list[dict[str, Any]] = [
+    {},
+    {"order": 3},
+    {"order": 4},
+    {"order": 1, "cval": 2.5},
+    {"order": 3, "cval": -0.1},
+    {"mode": "edge", "preserve_range": True},
+    {"mode": "wrap"},
+    {"order": 3, "mode": "symmetric", "clip": False},
+    {"order": 3, "mode": "reflect"},
+]
+MAPS = [
+    skimage.transform.AffineTransform(scale=(1.2, 0.8), rotation=0.3, shear=0.1, translation=(2.3, -3.1)),
+    skimage.transform.EuclideanTransform(rotation=0.2, translation=(1, 2)),
+    skimage.transform.SimilarityTransform(scale=0.5).inverse,
+    2.0 * np.array([[1.0, 0.2, -3.0], [-0.1, 0.9, 4.0], [0.0, 0.0, 1.0]]),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])
+def test_warps_and_rotations(dtype: Any) -> None:
+    # Positions of float32 are rounded to that by scikit-image, and here held to 2^-32 of a pixel.
+    limit = 3e-5 if dtype is np.float32 else 1e-7
+    for shape in ((20, 25), (14, 15, 3)):
+        image = pixels(dtype, shape)
+        for way in WARPS:
+            for given in MAPS:
+                for size in (None, (30, 11)):
+                    ours, theirs = (of.warp(image, given, output_shape=size, **way) for of in (transform, skimage.transform))
+                    warped(ours, theirs, limit)
+            for angle, more in ((30, {}), (-47.3, {"resize": True}), (90, {"resize": True}), (180, {"center": (3, 7.5)}), (0, {})):
+                warped(*(of.rotate(image, angle, **more, **way) for of in (transform, skimage.transform)), limit)
+    lazy = transform.rotate(hi.asarray(pixels(dtype, (14, 15, 3)), channels=True), 30, order=3)
+    assert isinstance(lazy, hi.Image)
+    np.testing.assert_array_equal(lazy.compute(), transform.rotate(pixels(dtype, (14, 15, 3)), 30, order=3))
+
+
+def warped(ours: Any, theirs: Array, limit: float) -> None:
+    assert isinstance(ours, np.ndarray) and ours.dtype == theirs.dtype and ours.shape == theirs.shape
+    assert np.abs(ours - theirs).max() <= limit * max(float(np.abs(theirs).max()), 1.0)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_nearest_pixels_keep_their_type(dtype: Any) -> None:
+    for shape in ((20, 25), (14, 15, 3)):
+        image = pixels(dtype, shape)
+        if dtype is np.float16:
+            image = image.astype(np.float32)
+        for mode in ("constant", "edge", "reflect"):
+            ours, theirs = (of.warp(image, MAPS[0], order=0, mode=mode) for of in (transform, skimage.transform))
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+    if dtype is np.bool_:
+        np.testing.assert_array_equal(transform.rotate(image, 12.3), skimage.transform.rotate(image, 12.3))
+
+
+def test_warps_refuse_what_they_cannot_do() -> None:
+    image = pixels(np.float64, (12, 13))
+    projective = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.01, 0.0, 1.0]])
+    for given in (projective, np.zeros((2, 12, 13)), lambda xy: xy):
+        with pytest.raises(NotImplementedError, match="warp"):
+            transform.warp(image, given)
+    with pytest.raises(NotImplementedError, match="map_args"):
+        transform.warp(image, np.eye(3), map_args={"a": 1})  # type: ignore[arg-type]
+    for wrong in (np.zeros((3, 3)), np.full((3, 3), np.nan)):
+        with pytest.raises(ValueError, match="inverse_map"):
+            transform.warp(image, wrong)
+    for wrong in ({"output_shape": (3, 4, 5)}, {"mode": "grid"}, {"order": 7}):
+        with pytest.raises(ValueError):
+            transform.warp(image, np.eye(3), **wrong)
+    with pytest.raises(ValueError, match="channels"):
+        transform.warp(pixels(np.float64, (5, 6, 3)), np.eye(3), output_shape=(5, 6, 4))
+    for of in (transform, skimage.transform):
+        with pytest.raises(ValueError, match="bool" if of is not transform else "masks"):
+            of.rotate(image > 0.5, 30, order=1)

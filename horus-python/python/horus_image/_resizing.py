@@ -91,7 +91,7 @@ def _resized(
     return clipped(pixels, found, mode, float(cval)) if clip and degree and (degree > 1 or mode == "constant") else found
 
 
-def _whole(given: Given, order: int | None, back: Pixels) -> Pixels:
+def whole(given: Given, order: int | None, back: Pixels) -> Pixels:
     """The nearest pixels of integers of 64 bits, which are held in floats, in their type."""
     return back.astype(given.dtype, copy=False) if isinstance(back, np.ndarray) and order == 0 else back
 
@@ -162,7 +162,7 @@ def resize(
             raise NotImplementedError(f"resize: {shape[-1]} channels into {int(last)}; channels stay")
         extents = extents[:-1]
     found = _resized(given, extents, order, mode, float(cval), clip, preserve_range, anti_aliasing, anti_aliasing_sigma)
-    return _whole(given, order, given.back(found, moved=True))
+    return whole(given, order, given.back(found, moved=True))
 
 
 @public("transform", module="skimage.transform", rust="resize", opencv="cv.resize")
@@ -210,7 +210,7 @@ def rescale(
         raise ValueError("Supply a single scale, or one value per spatial axis")
     extents = np.maximum(np.round(factors * np.asarray(given.value.shape)), 1).tolist()
     found = _resized(given, extents, order, mode, float(cval), clip, preserve_range, anti_aliasing, anti_aliasing_sigma)
-    return _whole(given, order, given.back(found, moved=True))
+    return whole(given, order, given.back(found, moved=True))
 
 
 def _pyramid(

@@ -9,10 +9,11 @@ import numpy.typing as npt
 from ._image import Image
 from ._hough import hough_line as hough_line
 from ._resizing import integrate as integrate
-from .typing import Array, ArrayLike, Float, Floats, HostArray, Ints
+from .typing import Array, ArrayLike, Float, Floats, HostArray, Ints, Transform
 
 __all__ = [
-    "downscale_local_mean", "hough_line", "integral_image", "integrate", "pyramid_expand", "pyramid_reduce", "rescale", "resize"
+    "downscale_local_mean", "hough_line", "integral_image", "integrate", "pyramid_expand", "pyramid_reduce", "rescale", "resize", "rotate",
+    "warp"
 ]
 
 @overload
@@ -89,4 +90,34 @@ def resize(
 def resize(
     image: ArrayLike, output_shape: Ints, order: int | None = None, mode: str = 'reflect', cval: Float = 0, clip: bool = True,
     preserve_range: bool = False, anti_aliasing: bool | None = None, anti_aliasing_sigma: Floats | None = None
+) -> Image | Any: ...
+@overload
+def rotate(
+    image: Image, angle: Float, resize: bool = False, center: Sequence[Float] | None = None, order: int | None = None,
+    mode: str = 'constant', cval: Float = 0, clip: bool = True, preserve_range: bool = False
+) -> Image: ...
+@overload
+def rotate(
+    image: HostArray, angle: Float, resize: bool = False, center: Sequence[Float] | None = None, order: int | None = None,
+    mode: str = 'constant', cval: Float = 0, clip: bool = True, preserve_range: bool = False
+) -> Array: ...
+@overload
+def rotate(
+    image: ArrayLike, angle: Float, resize: bool = False, center: Sequence[Float] | None = None, order: int | None = None,
+    mode: str = 'constant', cval: Float = 0, clip: bool = True, preserve_range: bool = False
+) -> Image | Any: ...
+@overload
+def warp(
+    image: Image, inverse_map: npt.ArrayLike | Transform, map_args: None = None, output_shape: Ints | None = None, order: int | None = None,
+    mode: str = 'constant', cval: Float = 0.0, clip: bool = True, preserve_range: bool = False
+) -> Image: ...
+@overload
+def warp(
+    image: HostArray, inverse_map: npt.ArrayLike | Transform, map_args: None = None, output_shape: Ints | None = None,
+    order: int | None = None, mode: str = 'constant', cval: Float = 0.0, clip: bool = True, preserve_range: bool = False
+) -> Array: ...
+@overload
+def warp(
+    image: ArrayLike, inverse_map: npt.ArrayLike | Transform, map_args: None = None, output_shape: Ints | None = None,
+    order: int | None = None, mode: str = 'constant', cval: Float = 0.0, clip: bool = True, preserve_range: bool = False
 ) -> Image | Any: ...

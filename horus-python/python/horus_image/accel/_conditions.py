@@ -140,6 +140,12 @@ def narrow(call: Call) -> str | None:
     return _WIDE if call.image.dtype.kind in "iu" and call.image.dtype.itemsize > 4 else None
 
 
+@unless("`order` other than 1 and 3")
+def bilinear_or_bicubic(call: Call) -> str | None:
+    """Kernels, not splines, between pixels of planes."""
+    return None if call["order"] in (None, 1, 3) else f"order={call['order']}"
+
+
 def positive(call: Call) -> str | None:
     """By a sigma of 0 the library divides."""
     return None if call["sigma"] > 0 else "sigma=0"
