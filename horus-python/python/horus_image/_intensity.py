@@ -387,9 +387,13 @@ def is_low_contrast(
 
 
 def _luminance(name: str, image: ArrayLike, count: int) -> Image:
-    """The luminance of red, green and blue; where alpha is less than 1, with white behind."""
+    """The luminance of an image of red, green and blue; where alpha is less than 1, with white behind."""
     given = Given(name, image if isinstance(image, Image) else asarray(image, channels=True), (2,))
-    pixels = given.unit()
+    return luminance_of(given.unit(), count)
+
+
+def luminance_of(pixels: Image, count: int) -> Image:
+    """The luminance of floats of red, green and blue, and perhaps alpha."""
     parts = [pixels.channel(k) for k in range(3)]
     if count == 4:
         alpha = pixels.channel(3)

@@ -9,10 +9,11 @@ import numpy.typing as npt
 from ._image import Image
 from ._peaks import peak_local_max as peak_local_max
 from ._regions import regionprops_table as regionprops_table
+from ._summaries import blur_effect as blur_effect, centroid as centroid, shannon_entropy as shannon_entropy
 from .typing import Array, ArrayLike, Float, HostArray, Ints
 
 __all__ = [
-    "block_reduce", "label", "peak_local_max", "regionprops_table"
+    "block_reduce", "blur_effect", "centroid", "label", "peak_local_max", "regionprops_table", "shannon_entropy"
 ]
 
 @overload
