@@ -192,7 +192,7 @@ def test_what_is_served_of_scikit_image_is_its_own_result(row: Any) -> None:
                 if difference is not None:
                     differences.append(f"{image.dtype} {image.shape} {options}: {difference}")
     assert not differences, "\n".join(differences)
-    expected_types = {"remove_small_objects": 1, "remove_small_holes": 1, "clear_border": 1, "canny": 0, "threshold_otsu": 2, "threshold_yen": 2, "threshold_li": 2, "threshold_isodata": 2, "threshold_minimum": 2, "threshold_triangle": 2, "histogram": 4, "cumulative_distribution": 4}.get(row.name, 5)
+    expected_types = {"remove_small_objects": 1, "remove_small_holes": 1, "clear_border": 1, "canny": 0, "threshold_otsu": 2, "threshold_yen": 2, "threshold_li": 2, "threshold_isodata": 2, "threshold_minimum": 2, "threshold_triangle": 2, "shannon_entropy": 2, "histogram": 4, "cumulative_distribution": 4}.get(row.name, 5)
     assert len(types_served) >= expected_types, types_served
 
 
