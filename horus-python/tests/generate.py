@@ -66,7 +66,7 @@ SIGNATURES: dict[str, list[tuple[dict[str, str], str]]] = {
 
 HEAD = '''"""Made of the sources by tests/generate.py."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
@@ -77,7 +77,7 @@ from ._image import Image
 
 
 def written(default: Any) -> str:
-    return f"np.{default.__name__}" if isinstance(default, type) else repr(default)
+    return f"np.{default.__name__}" if callable(default) else repr(default)
 
 
 def filled(texts: Iterable[str]) -> str:

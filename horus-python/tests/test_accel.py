@@ -111,6 +111,17 @@ CALLS: Final[dict[str, list[dict[str, Any]]]] = {
     "threshold_otsu": [{}, {"nbins": 64}],
     "threshold_yen": [{}],
     "threshold_li": [{}, {"tolerance": 0.1}, {"initial_guess": 60}],
+    "threshold_isodata": [{}, {"return_all": True}],
+    "threshold_minimum": [{}],
+    "threshold_mean": [{}],
+    "threshold_triangle": [{}],
+    "rescale_intensity": [{}, {"in_range": (3, 50), "out_range": (0, 1)}, {"out_range": np.uint8}, {"in_range": "dtype", "out_range": "uint12"}],
+    "adjust_gamma": [{}, {"gamma": 0.5, "gain": 0.9}],
+    "adjust_log": [{}, {"inv": True}],
+    "adjust_sigmoid": [{}, {"cutoff": 0.3, "inv": True}],
+    "rotate": [{"angle": 30}, {"angle": -20.5, "resize": True, "order": 3, "mode": "edge"}, {"angle": 10, "order": 0}],
+    "warp": [{"inverse_map": np.array([[0.9, 0.2, 1.0], [-0.1, 1.1, 2.0], [0.0, 0.0, 1.0]])}, {"inverse_map": np.eye(3), "order": 3, "cval": 0.5}],
+    "is_low_contrast": [{}, {"fraction_threshold": 0.3}, {"lower_percentile": 0, "upper_percentile": 100}],
     "threshold_niblack": [{}, {"window_size": 7, "k": 0.5}],
     "threshold_sauvola": [{}, {"window_size": (3, 9), "r": 20}],
     "threshold_local": [{"block_size": 15}, {"block_size": 7, "method": "mean", "offset": 2}, {"block_size": 5, "method": "median"}],
@@ -181,7 +192,7 @@ def test_what_is_served_of_scikit_image_is_its_own_result(row: Any) -> None:
                 if difference is not None:
                     differences.append(f"{image.dtype} {image.shape} {options}: {difference}")
     assert not differences, "\n".join(differences)
-    expected_types = {"remove_small_objects": 1, "remove_small_holes": 1, "clear_border": 1, "canny": 0, "threshold_otsu": 2, "threshold_yen": 2, "threshold_li": 2}.get(row.name, 5)
+    expected_types = {"remove_small_objects": 1, "remove_small_holes": 1, "clear_border": 1, "canny": 0, "threshold_otsu": 2, "threshold_yen": 2, "threshold_li": 2, "threshold_isodata": 2, "threshold_minimum": 2, "threshold_triangle": 2, "shannon_entropy": 2, "histogram": 4, "cumulative_distribution": 4}.get(row.name, 5)
     assert len(types_served) >= expected_types, types_served
 
 

@@ -49,6 +49,14 @@ def tiled(_: hi.Image, sides: Sides) -> Sides:
     return (*sides[:-2], 2 * sides[-2], 3 * sides[-1])
 
 
+def halved(_: hi.Image, sides: Sides) -> Sides:
+    return tuple(side / 2 for side in sides)
+
+
+def reduced(given: hi.Image, sides: Sides) -> Sides:
+    return tuple(side * n / -(-n // 2) for side, n in zip(sides, given.shape, strict=True))
+
+
 def unknown(_: hi.Image, _sides: Sides) -> None:
     """Dropped."""
 
@@ -135,13 +143,22 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "filters.threshold_local": (windowed, PLANES, kept),
     "filters.threshold_niblack": (windowed, PLANES, kept),
     "filters.threshold_sauvola": (windowed, PLANES, kept),
-    **{f"filters.{name}_{way}": (plainly, PLANES, kept) for name in ("sobel", "scharr", "prewitt") for way in "hv"},
+    **{f"filters.{name}_{way}": (plainly, PLANES, kept) for name in ("sobel", "scharr", "prewitt", "farid") for way in "hv"},
+    **{f"filters.roberts{which}": (plainly, PLANES, kept) for which in ("", "_pos_diag", "_neg_diag")},
     "exposure.equalize_adapthist": (plainly, PLANES, kept),
     "exposure.match_histograms": (lambda f, i: f(i, i), BOTH, kept),
     "measure.label": (of_mask(plainly), BOTH, kept),
     **{f"morphology.remove_small_{what}": (of_mask(plainly), BOTH, kept) for what in ("holes", "objects")},
     "restoration.richardson_lucy": (lambda f, i: f(i, cube(i), 3), BOTH, kept),
     "segmentation.watershed": (lambda f, i: f(i, markers(i)), BOTH, kept),
+    "measure.block_reduce": (lambda f, i: f(i, (1, 2, 3)[-i.ndim :]), BOTH, tiled),
+    "transform.downscale_local_mean": (lambda f, i: f(i, (1, 2, 3)[-i.ndim :]), BOTH, tiled),
+    "transform.pyramid_expand": (plainly, BOTH, halved),
+    "transform.pyramid_reduce": (plainly, BOTH, reduced),
+    "transform.rescale": (lambda f, i: f(i, 2), BOTH, halved),
+    "transform.resize": (lambda f, i: f(i, (18, 6)), PLANES, lambda _, sides: (sides[0] / 2, sides[1] * 2)),
+    "transform.rotate": (lambda f, i: f(i, 90, resize=True), PLANES, swapped),
+    "transform.warp": (lambda f, i: f(i, np.diag([2.0, 2.0, 1.0])), PLANES, doubled),
     **{f"raster.{name}": (plainly, PLANES, kept) for name in ("slope", "aspect", "hillshade")},
     "raster.focal_statistics": (lambda f, i: f(i, 3, "mean"), PLANES, kept),
     "hi.asarray": (plainly, BOTH, kept),

@@ -1,4 +1,4 @@
-"""Equalised and matched histograms beside scikit-image."""
+"""Intensities and histograms beside scikit-image."""
 
 import horus_image as hi
 import numpy as np
@@ -146,3 +146,140 @@ def test_match_histograms_tells_what_it_cannot():
         exposure.match_histograms(image, picture(np.uint8, (3, 4, 5)))
     with pytest.raises(ValueError, match="must match"):
         exposure.match_histograms(picture(np.uint8, (9, 9, 3)), picture(np.uint8, (9, 9, 2)), channel_axis=-1)
+
+
+def pixels(dtype, shape=(23, 31)):
+    """Numbers of both signs, if the type has them, and not all of its range."""
+    kind, numbers = np.dtype(dtype), np.random.default_rng(2).random(shape) ** 2
+    if kind.kind == "b":
+        return numbers > 0.4
+    return (numbers * (1 if kind.kind == "f" else 90) - (0 if kind.kind == "u" else 0.3)).astype(kind)
+
+
+TYPES = [np.uint8, np.uint16, np.uint32, np.int8, np.int16, np.int32, np.int64, np.float32, np.float64, np.bool_, ">f4"]
+RANGES = [
+    {},
+    {"in_range": (20, 60.5)},
+    {"in_range": "dtype"},
+    {"in_range": "uint8", "out_range": "image"},
+    {"out_range": (3, 7.5)},
+    {"out_range": (0, 1)},
+    {"out_range": "uint10"},
+    {"out_range": np.uint8},
+    {"out_range": "bool"},
+    {"in_range": (5, 5)},
+]
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_rescale_intensity(dtype):
+    for image in (pixels(dtype), pixels(dtype, (40,)), pixels(dtype, (3, 4, 5))):
+        for how in RANGES:
+            # The largest integer of 64 bits is above those that floats are cut to, by both.
+            with np.errstate(invalid="ignore"):
+                ours, theirs = (of.rescale_intensity(image, **how) for of in (exposure, ski))
+            assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+            np.testing.assert_array_equal(ours, theirs, err_msg=str(how))
+            if dtype not in (np.int64, ">f4"):
+                lazy = exposure.rescale_intensity(hi.asarray(image), **how)
+                assert isinstance(lazy, hi.Image)
+                np.testing.assert_array_equal(lazy.compute(), ours)
+
+
+def test_rescale_intensity_tells_what_it_cannot():
+    for of in (exposure, ski):
+        with pytest.raises(ValueError):
+            of.rescale_intensity(pixels(np.uint8), out_range="none")
+    with pytest.raises(TypeError, match="rescale_intensity.*int64"):
+        exposure.rescale_intensity(hi.asarray(pixels(np.float32)), out_range="int64")
+    # NaN is not the smallest pixel.
+    image = np.array([[np.nan, 1.0, 2.0, 5.0]])
+    np.testing.assert_array_equal(exposure.rescale_intensity(image), ski.rescale_intensity(image, in_range=(1, 5)))
+
+
+CORRECTIONS = [
+    ("adjust_gamma", {}),
+    ("adjust_gamma", {"gamma": 0.4}),
+    ("adjust_gamma", {"gamma": 2, "gain": 0.7}),
+    ("adjust_gamma", {"gamma": 0}),
+    ("adjust_log", {}),
+    ("adjust_log", {"gain": 0.8, "inv": True}),
+    ("adjust_sigmoid", {}),
+    ("adjust_sigmoid", {"cutoff": 0.2, "gain": 5, "inv": True}),
+]
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_corrections(dtype):
+    kind = np.dtype(dtype)
+    for shape in ((23, 31), (3, 4, 5)):
+        image = pixels(dtype, shape)
+        image = image if kind.kind == "b" else np.abs(image)
+        for name, how in CORRECTIONS:
+            with np.errstate(invalid="ignore"):
+                ours, theirs = (getattr(of, name)(image, **how) for of in (exposure, ski))
+            assert ours.dtype == theirs.dtype
+            # Powers and exponentials of floats have other roundings; tables are NumPy's.
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol={"f4": 1e-6, "f8": 1e-15}.get(kind.str[1:], 0), err_msg=name)
+            if dtype not in (np.int64, ">f4"):
+                np.testing.assert_array_equal(getattr(exposure, name)(hi.asarray(image), **how).compute(), ours)
+
+
+def test_corrections_refuse_what_is_negative():
+    for name in ("adjust_gamma", "adjust_log", "adjust_sigmoid"):
+        for image in (np.array([[0.5, -0.1]]), np.array([[1, -1]], np.int16)):
+            for of in (exposure, ski):
+                with pytest.raises(ValueError, match="negative"):
+                    getattr(of, name)(image)
+    for of in (exposure, ski):
+        with pytest.raises(ValueError, match="non-negative"):
+            of.adjust_gamma(pixels(np.uint8), -1)
+
+
+@pytest.mark.filterwarnings("ignore:This might be a color image")
+@pytest.mark.parametrize("dtype", TYPES[:9], ids=str)
+def test_histogram(dtype):
+    for image in (pixels(dtype), pixels(dtype, (7, 20, 3)), np.full((3, 4), 5, dtype)):
+        # Of wide integers all numbers of the type are too many.
+        ranges = [{"source_range": "dtype"}] if np.dtype(dtype).kind == "f" or np.dtype(dtype).itemsize < 4 else []
+        axes = [{"channel_axis": axis} for axis in range(-1, image.ndim) if image.ndim > 2]
+        for how in ({}, {"nbins": 9, "normalize": True}, *ranges, *axes):
+            found, expected = (of.histogram(image, **how) for of in (exposure, ski))
+            for ours, theirs in zip(found, expected, strict=True):
+                assert ours.dtype == theirs.dtype
+                np.testing.assert_array_equal(ours, theirs, err_msg=str(how))
+        found, expected = (of.cumulative_distribution(image, 20) for of in (exposure, ski))
+        for ours, theirs in zip(found, expected, strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+        if dtype is not np.int64:
+            np.testing.assert_array_equal(exposure.histogram(hi.asarray(image))[0], exposure.histogram(image)[0])
+            np.testing.assert_array_equal(exposure.cumulative_distribution(hi.asarray(image), 20)[0], found[0])
+
+
+def test_histogram_tells_what_it_cannot():
+    for of in (exposure, ski):
+        with pytest.raises(ValueError, match="source_range"):
+            of.histogram(pixels(np.uint8), source_range="all")
+    with pytest.raises(NotImplementedError, match="bins"):
+        exposure.histogram(pixels(np.int32), source_range="dtype")
+    with pytest.raises(ValueError, match="finite"):
+        exposure.histogram(np.array([[0.0, np.inf]]))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.float32, np.float64])
+def test_is_low_contrast(dtype):
+    for shape in ((23, 31), (50,), (5, 6, 7), (9, 11, 3), (9, 11, 4)):
+        image = np.abs(pixels(dtype, shape))
+        found = []
+        # Shares above and below the one that decides.
+        for share in np.geomspace(1e-9, 1, 60):
+            for of in ({}, {"lower_percentile": 20, "upper_percentile": 70.5}):
+                ours, theirs = (module.is_low_contrast(image, share, **of) for module in (exposure, ski))
+                assert ours == theirs
+                found.append(ours)
+        assert {*found} == {True, False}
+        lazy = hi.asarray(image, channels=shape[-1] in (3, 4))
+        assert exposure.is_low_contrast(lazy, 0.05) == exposure.is_low_contrast(image, 0.05)
+    for mask in (np.ones((3, 4), bool), np.zeros((3, 4), bool), np.eye(3) > 0):
+        assert exposure.is_low_contrast(mask) is ski.is_low_contrast(mask)

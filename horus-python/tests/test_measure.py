@@ -174,3 +174,33 @@ def test_statistics_of_labels(dtype: Any, index: Any) -> None:
             np.testing.assert_allclose(ours(pixels, labels, index), want, rtol=1e-12, err_msg=name)
     lazy = hi.ndimage.mean(hi.asarray(pixels), hi.asarray(labels) if dtype != np.int64 else labels, index)
     np.testing.assert_array_equal(lazy, hi.ndimage.mean(pixels, labels, index))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.float32, np.float64, np.bool_])
+def test_numbers_of_whole_images(dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    for shape in ((40, 51), (60,), (20, 21, 22), (30, 31, 3)):
+        numbers = rng.random(shape)
+        image = numbers > 0.6 if dtype is np.bool_ else (numbers * (1 if np.dtype(dtype).kind == "f" else 90)).astype(dtype)
+        # scikit-image adds float32 in float32.
+        close = 2e-5 if dtype is np.float32 else 1e-12
+        for base in (2, np.e, 10):
+            ours, theirs = (of.shannon_entropy(image, base) for of in (measure, skimage.measure))
+            assert isinstance(ours, float) and ours == pytest.approx(theirs, rel=1e-12)
+        ours, theirs = (of.centroid(image, spacing=(0.5, 2.0, 3.0)[: image.ndim]) for of in (measure, skimage.measure))
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=close)
+        np.testing.assert_allclose(measure.centroid(image), skimage.measure.centroid(image), rtol=close)
+        axis = -1 if shape[-1] == 3 else None
+        if dtype is not np.bool_ or axis is None:
+            for given in ({}, {"h_size": 4, "reduce_func": np.mean}, {"reduce_func": None}):
+                ours, theirs = (of.blur_effect(image, channel_axis=axis, **given) for of in (measure, skimage.measure))
+                np.testing.assert_allclose(ours, theirs, rtol=close)
+        lazy = hi.asarray(image, channels=axis is not None)
+        assert measure.shannon_entropy(lazy) == measure.shannon_entropy(image)
+        if axis is None:
+            np.testing.assert_array_equal(measure.centroid(lazy), measure.centroid(image))
+            assert measure.blur_effect(lazy) == measure.blur_effect(image)
+    assert np.isnan(measure.centroid(np.zeros((3, 4)))).all() and measure.shannon_entropy(np.zeros((3, 4))) == 0.0
+    with pytest.raises(ValueError, match="spacing"):
+        measure.centroid(image, spacing=(1.0, 2.0))

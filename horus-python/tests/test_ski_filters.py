@@ -142,6 +142,53 @@ def test_thresholds_of_images(dtype: Any) -> None:
     assert abs(ours - theirs) <= 1e-5 * (float(image.max()) - float(image.min()))
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int8, np.int16, np.int32, np.float32, np.float64])
+def test_thresholds_of_histograms_and_means(dtype: Any) -> None:
+    few: list[tuple[str, dict[str, Any]]] = [("threshold_isodata", {}), ("threshold_triangle", {}), ("threshold_mean", {})]
+    if np.dtype(dtype).kind == "f":
+        few += [("threshold_isodata", {"nbins": 33}), ("threshold_triangle", {"nbins": 40})]
+    for seed in range(3):
+        image = picture(dtype, seed=seed) if dtype is not np.int32 else picture(np.int16, seed=seed).astype(np.int32) // 9
+        image[3:20, 5:40] //= 2
+        for pixels in (image, image.max() - image):
+            for name, given in few:
+                ours, theirs = (getattr(of, name)(pixels, **given) for of in (filters, skimage.filters))
+                # Means of float32 are of float64, and centres of its bins are not rounded.
+                assert isinstance(ours, float) and abs(ours - theirs) <= (2e-6 if dtype is np.float32 else 1e-14) * abs(theirs), name
+        ours, theirs = (of.threshold_isodata(image, return_all=True) for of in (filters, skimage.filters))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6 if dtype is np.float32 else 0)
+        assert len(ours) and filters.threshold_isodata(image) == ours[0]
+
+
+def test_thresholds_of_given_histograms() -> None:
+    rng = np.random.default_rng(8)
+    failures = 0
+    for apart in range(24):
+        pixels = np.concatenate([rng.normal(centre, 6, 300) for centre in (20, 20 + 1.5 * apart)])
+        hist = np.histogram(pixels, 40, (-5, 70))[0]
+        for given in (hist, (hist, np.linspace(0.0, 1.0, 40))):
+            assert filters.threshold_isodata(hist=given) == skimage.filters.threshold_isodata(hist=given)
+            try:
+                theirs = skimage.filters.threshold_minimum(hist=given, max_num_iter=300)
+            except RuntimeError as error:
+                failures += 1
+                with pytest.raises(RuntimeError, match=str(error)[:12]):
+                    filters.threshold_minimum(hist=given, max_num_iter=300)
+                continue
+            assert filters.threshold_minimum(hist=given, max_num_iter=300) == theirs
+    assert 0 < failures < 40
+    two = np.concatenate([rng.normal(centre, 9, 900) for centre in (60, 160)]).reshape(30, 60)
+    for image in (two.astype(np.uint8), two / 200):
+        assert filters.threshold_minimum(image, 64) == skimage.filters.threshold_minimum(image, 64)
+    for of in (filters, skimage.filters):
+        with pytest.raises(RuntimeError, match="iteration|two maxima"):
+            of.threshold_minimum(hist=hist, max_num_iter=1)
+    for name in ("threshold_isodata", "threshold_triangle", "threshold_mean"):
+        assert getattr(filters, name)(np.full((3, 4), 7, np.uint8)) == 7.0
+    with pytest.raises(ValueError, match="max_num_iter"):
+        filters.threshold_minimum(hist=hist, max_num_iter=0)
+
+
 def test_options_of_thresholds() -> None:
     image = picture()
     counts, centres = np.histogram(image, 64)
@@ -375,7 +422,7 @@ def test_images_give_lazy_images_with_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("shape", [(40,), (30, 41), (9, 12, 14)])
-@pytest.mark.parametrize("name", ["sobel", "scharr", "prewitt"])
+@pytest.mark.parametrize("name", ["sobel", "scharr", "prewitt", "farid"])
 def test_gradients(name: str, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     ours, theirs = getattr(filters, name), getattr(skimage.filters, name)
@@ -389,10 +436,44 @@ def test_gradients(name: str, shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(ours(hi.asarray(image), mask), ours(image, mask))
         for end in ("_h", "_v"):
             if len(shape) == 2:
-                agree(getattr(filters, name + end)(image, mask), getattr(skimage.filters, name + end)(image, mask))
+                agree(getattr(filters, name + end)(image, mask=mask), getattr(skimage.filters, name + end)(image, mask=mask))
             else:
                 with pytest.raises(ValueError, match="the filter is of 2"):
                     getattr(filters, name + end)(image)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64, np.bool_])
+def test_roberts_and_laplace(dtype: Any) -> None:
+    rng = np.random.default_rng(1)
+    for shape in ((40,), (30, 41), (1, 7), (9, 12, 14)):
+        image = rng.random(shape) > 0.5 if dtype is np.bool_ else picture(dtype, (45, 61)).ravel()[: np.prod(shape)].reshape(shape)
+        mask = rng.random(shape) > 0.05
+        for name in ("laplace", "roberts", "roberts_pos_diag", "roberts_neg_diag"):
+            if name != "laplace" and len(shape) != 2:
+                with pytest.raises(ValueError, match="the filter is of 2"):
+                    getattr(filters, name)(image)
+                continue
+            for given in ({}, {"mask": mask}):
+                agree(getattr(filters, name)(image, **given), getattr(skimage.filters, name)(image, **given))
+    agree(filters.laplace(picture(), 5), skimage.filters.laplace(picture(), 5))
+    for of in (filters, skimage.filters):
+        with pytest.raises(ValueError):
+            of.laplace(picture(), 2)
+
+
+def test_median() -> None:
+    rng = np.random.default_rng(1)
+    for image in (picture(np.uint8), picture(np.float32), picture(np.float64), picture()[5], np.stack([picture(np.int16)] * 3)):
+        footprint = rng.random((3,) * image.ndim) > 0.3
+        for given in ({}, {"footprint": footprint, "mode": "reflect"}, {"mode": "constant", "cval": 1}, {"footprint": np.ones((5,) * image.ndim)}):
+            ours, theirs = (of.median(image, **given) for of in (filters, skimage.filters))
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+        out = np.zeros_like(image)
+        assert filters.median(image, out=out) is out
+        np.testing.assert_array_equal(out, skimage.filters.median(image))
+    with pytest.raises(NotImplementedError, match="rank"):
+        filters.median(picture(np.uint8), behavior="rank")
 
 
 def test_gaussian() -> None:

@@ -7,21 +7,33 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _horus
 from ._binary import _Step, _truths, binary_erosion
 from ._floats import Given, applied, gaussian, image_of, zeros_like
 from ._foreign import of_any_library, plain, read_beside
-from ._image import Image, asarray, made, where
-from ._linear import correlate1d
+from ._gaussian import laplace as second_differences
+from ._image import Array, Image, asarray, made, where
+from ._linear import convolve, correlate1d
 from ._linear import sobel as differences
 from ._operators import larger, smaller
+from ._order import median_filter
 from ._public import PIXELS, Terms, public
 from ._values import axis_of, enter
-from .typing import ArrayLike, Border, Floats, Ints, Pixels
+from .typing import ArrayLike, Border, Floats, Ints, Output, Pixels
 
-_EDGES: Final = {"sobel": (0.25, 0.5, 0.25), "scharr": (3 / 16, 10 / 16, 3 / 16), "prewitt": (1 / 3, 1 / 3, 1 / 3)}
-"""Weights across the differences of each filter."""
+_STEP: Final = (-1.0, 0.0, 1.0)
+_EDGES: Final = {
+    "sobel": ((0.25, 0.5, 0.25), _STEP),
+    "scharr": ((3 / 16, 10 / 16, 3 / 16), _STEP),
+    "prewitt": ((1 / 3, 1 / 3, 1 / 3), _STEP),
+    "farid": (
+        (0.0376593171958126, 0.249153396177344, 0.426374573253687, 0.249153396177344, 0.0376593171958126),
+        (-0.109603762960254, -0.276690988455557, 0.0, 0.276690988455557, 0.109603762960254),
+    ),
+}
+"""Weights across and along the differences of each filter."""
 
 
 def _grown(seed: Image, within: Image, structure: Any) -> Image:
@@ -64,6 +76,7 @@ def _mask(mask: Any, like: Image) -> Image:
 def _gradient(name: str, image: Any, mask: Any, axis: Any, mode: Border, cval: float, axes: tuple[int, ...]) -> Pixels:
     given = Given(name, image, axes)
     pixels, count = given.unit(), given.value.ndim
+    smooth, step = _EDGES[name]
     along = range(count) if axis is None else axis if isinstance(axis, Iterable) else [axis]
     along = [axis_of(one, count) for one in along]
 
@@ -71,17 +84,22 @@ def _gradient(name: str, image: Any, mask: Any, axis: Any, mode: Border, cval: f
         found: Image = pixels
         # Smoothed first: beyond the edges a constant stays itself.
         for other in reversed([other for other in range(count) if other != axis]):
-            found = image_of(correlate1d(found, _EDGES[name], other, mode=mode, cval=cval))
-        return image_of(correlate1d(found, (-1.0, 0.0, 1.0), axis, mode=mode, cval=cval))
+            found = image_of(correlate1d(found, smooth, other, mode=mode, cval=cval))
+        return image_of(correlate1d(found, step, axis, mode=mode, cval=cval))
 
     parts = [differences_along(axis) for axis in along]
     if len(parts) > 1:
         found = applied("sqrt", functools.reduce(Image.__add__, [part * part for part in parts])) * (1.0 / count**0.5)
     else:
         found = parts[0] if parts else pixels * 0.0
-    if mask is not None:
-        found = where(binary_erosion(_mask(mask, pixels), np.ones((3,) * count, bool), border_value=0), found, 0.0)
-    return given.back(found)
+    return given.back(_within(found, mask))
+
+
+def _within(found: Image, mask: Any) -> Image:
+    """What is not outside of a mask, or touches what is; other pixels are 0."""
+    if mask is None:
+        return found
+    return where(binary_erosion(_mask(mask, found), np.ones((3,) * len(found.shape), bool), border_value=0), found, 0.0)
 
 
 def _gradients(name: str, what: str, rust: str, opencv: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -129,6 +147,133 @@ def _gradients(name: str, what: str, rust: str, opencv: str) -> tuple[Callable[.
 sobel, sobel_h, sobel_v = _gradients("sobel", "Sobel's", "sobel", "cv.Sobel")
 scharr, scharr_h, scharr_v = _gradients("scharr", "Scharr's", "separable", "cv.Scharr")
 prewitt, prewitt_h, prewitt_v = _gradients("prewitt", "Prewitt's", "separable", "cv.sepFilter2D")
+farid, farid_h, farid_v = _gradients("farid", "Farid's and Simoncelli's", "separable", "cv.sepFilter2D")
+
+
+def _weighted(name: str, image: Any, mask: Any, *weights: Array) -> Pixels:
+    """A convolution, or the root of the mean square of several."""
+    given = Given(name, image, (weights[0].ndim,))
+    pixels = given.unit()
+    parts = [image_of(convolve(pixels, one)) for one in weights]
+    found = parts[0]
+    if len(parts) > 1:
+        found = applied("sqrt", functools.reduce(Image.__add__, [part * part for part in parts])) * (1.0 / len(parts) ** 0.5)
+    return given.back(_within(found, mask))
+
+
+_FALLING: Final = np.array([[1.0, 0.0], [0.0, -1.0]])
+_RISING: Final = np.array([[0.0, 1.0], [-1.0, 0.0]])
+
+
+@public("filters", rust="convolve", opencv="cv.filter2D")
+@of_any_library
+def roberts(image: ArrayLike, mask: ArrayLike | None = None) -> Pixels:
+    """The length of Roberts' diagonal differences, divided by the root of 2 (``skimage.filters.roberts``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Of rows and columns; integers become floats from 0 to 1, or -1 to 1.
+    mask : array_like or Image of bool, optional
+        Pixels outside, and those that touch them, are 0.
+
+    Returns
+    -------
+    ndarray or Image
+        Of ``float32`` if the input is, else of ``float64``.
+
+    Examples
+    --------
+    >>> from horus_image.filters import roberts
+    >>> roberts([[0.0, 0.0], [0.0, 1.0]]).round(3)
+    array([[0.707, 1.   ],
+           [1.   , 0.   ]])
+    """
+    return _weighted("roberts", image, mask, _FALLING, _RISING)
+
+
+@public("filters", rust="convolve", opencv="cv.filter2D")
+@of_any_library
+def roberts_pos_diag(image: ArrayLike, mask: ArrayLike | None = None) -> Pixels:
+    """The pixel below on the right less each pixel (``skimage.filters.roberts_pos_diag``)."""
+    return _weighted("roberts_pos_diag", image, mask, _FALLING)
+
+
+@public("filters", rust="convolve", opencv="cv.filter2D")
+@of_any_library
+def roberts_neg_diag(image: ArrayLike, mask: ArrayLike | None = None) -> Pixels:
+    """The pixel below each less the one on its right (``skimage.filters.roberts_neg_diag``)."""
+    return _weighted("roberts_neg_diag", image, mask, _RISING)
+
+
+@public("filters", rust="laplace", opencv="cv.Laplacian")
+@of_any_library
+def laplace(image: ArrayLike, ksize: int = 3, mask: ArrayLike | None = None) -> Pixels:
+    """Each pixel times twice the number of axes, less its neighbours along them (``skimage.filters.laplace``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Integers become floats from 0 to 1, or -1 to 1.
+    ksize : int, optional
+        At least 3. As in scikit-image, nothing depends on it.
+    mask : array_like or Image of bool, optional
+        Pixels outside, and those that touch them, are 0.
+
+    Returns
+    -------
+    ndarray or Image
+        Of ``float32`` if the input is, else of ``float64``.
+
+    Examples
+    --------
+    >>> from horus_image.filters import laplace
+    >>> laplace([[0.0, 0.0, 1.0, 0.0, 0.0]])
+    array([[ 0., -1.,  2., -1.,  0.]])
+    """
+    if ksize < 3:
+        raise ValueError(f"laplace: ksize is {ksize}; it is at least 3")
+    given = Given("laplace", image, (1, 2, 3))
+    return given.back(_within(0.0 - image_of(second_differences(given.unit())), mask))
+
+
+@public("filters", module="skimage.filters._median", rust="median", opencv="cv.medianBlur", differs="no `behavior=\'rank\'`")
+def median(
+    image: ArrayLike,
+    footprint: npt.ArrayLike | None = None,
+    out: Output = None,
+    mode: Border = "nearest",
+    cval: float = 0.0,
+    behavior: str = "ndimage",
+) -> Pixels:
+    """The median of each window (``skimage.filters.median``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Pixels keep their type.
+    footprint : array_like, optional
+        The window, by default of 3 pixels along each axis.
+    out : array, optional
+        Takes the result of an array.
+    mode, cval : optional
+        Border mode, as in `horus_image.ndimage`.
+    behavior : str, optional
+        ``"ndimage"``.
+
+    Returns
+    -------
+    ndarray or Image
+
+    Examples
+    --------
+    >>> from horus_image.filters import median
+    >>> median([1, 9, 2, 3])
+    array([1, 2, 3, 3])
+    """
+    if behavior != "ndimage":
+        raise NotImplementedError(f"median: behavior={behavior!r}; only 'ndimage' is there")
+    return median_filter(image, 3 if footprint is None else None, footprint, out, mode, cval)
 
 
 @public(

@@ -175,7 +175,7 @@ def match_histograms(image: ArrayLike, reference: ArrayLike, *, channel_axis: in
     return found.astype(float_type(given.dtype), copy=False) if kind.kind == "f" else found
 
 
-def _counted(image: Image) -> tuple[Array, Array]:
+def counted(image: Image) -> tuple[Array, Array]:
     """The values of an image, in order, and how often each occurs."""
     if not _is_narrow(image):
         return np.unique(image.compute(), return_counts=True)
@@ -186,10 +186,10 @@ def _counted(image: Image) -> tuple[Array, Array]:
 
 
 def _matched(given: Given, image: Image, reference: Image) -> Image:
-    values, wanted = _counted(reference)
+    values, wanted = counted(reference)
     quantiles = wanted.cumsum() / wanted.sum()
     if _is_narrow(image):
-        ours, counts = _counted(image)
+        ours, counts = counted(image)
         table = np.zeros(len(_all_values(image.dtype)))
         table[ours - np.iinfo(image.dtype).min] = np.interp(counts.cumsum() / counts.sum(), quantiles, values)
         return _looked_up(given, image, table)

@@ -86,19 +86,20 @@ class Given:
         scaled = floats * (1.0 / float(np.iinfo(self.dtype).max))
         return scaled if self.dtype.kind == "u" else larger(scaled, -1.0)
 
-    def back(self, result: Image, *others: Any) -> Pixels:
+    def back(self, result: Image, *others: Any, moved: bool = False) -> Pixels:
         """The lazy image where one was given, else its pixels, with channels where they were; of an array on a GPU an image that is computed
-        there, as it may change when this returns. `others` are further images of the function."""
+        there, as it may change when this returns. `others` are further images of the function. Pixels that are `moved` lie where the
+        operations of the result tell."""
         if self.array is None:
             if self.on_gpu:
                 result._on_gpu()
                 return result
-            return result._with(related(result._core, self.name, (self.image, *others)))
+            return result if moved else result._with(related(result._core, self.name, (self.image, *others)))
         if self.axis == 0 and result._core.shape[0] == 1:
             # Planes, one after the other.
             planes = [_horus.channel(result._core, k) for k in range(result._core.shape[3])]
             levels = made(_horus.stack(planes, False), result.session, 3).compute()
-            found: Array = levels.reshape(self.array.shape)
+            found: Array = levels.reshape(len(planes), *result.shape[:-1])
             return found
         pixels = result.compute()
         return pixels if self.axis is None else np.ascontiguousarray(np.moveaxis(pixels, -1, self.axis))

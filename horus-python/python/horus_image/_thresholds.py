@@ -29,14 +29,33 @@ _MANY: Final = 1 << 16
 Histogram = tuple[Array, Array]
 
 
-def _numbers(given: Given) -> Any:
-    core = given.image._core
+def as_numbers(image: Image) -> _horus.Image:
+    """The pixels as numbers, which can be counted."""
+    core = image._core
     return _horus.convert(core, "u8") if core.dtype == "bool" else core
+
+
+def whole_bins(given: Given, low: float, high: float) -> tuple[int, float, float, Array]:
+    """A bin for each whole number: how many, from where, to where, and their centres."""
+    bins = int(high) - int(low) + 1
+    if bins > _MOST_BINS:
+        raise NotImplementedError(f"{given.name} of integers from {int(low)} to {int(high)}: a histogram of {bins} bins; convert to floats")
+    return bins, low - 0.5, high + 0.5, np.arange(int(low), int(high) + 1)
+
+
+def check_bins(name: str, nbins: int, low: float, high: float) -> None:
+    """Raises if floats between limits are not counted in so many bins."""
+    if low > high:
+        raise ValueError(f"{name}: all pixels are NaN")
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError(f"{name}: pixels from {low} to {high}; they must be finite")
+    if not 0 < nbins <= _MOST_BINS:
+        raise ValueError(f"{name}: a histogram of {nbins} bins; the limit is {_MOST_BINS}")
 
 
 def histogram(given: Given, nbins: int) -> Histogram:
     """Counts, and centres of bins: one for each whole number of integers, else equal parts from the smallest to the largest pixel."""
-    core = _numbers(given)
+    core = as_numbers(given.image)
     size = given.dtype.itemsize
     if given.dtype.kind in "iub" and (size == 1 or (size == 2 and given.image.size >= _MANY)):
         # All bins there can be are counted by the evaluation that would find the smallest and the largest pixel.
@@ -47,19 +66,11 @@ def histogram(given: Given, nbins: int) -> Histogram:
         return counts[filled[0] : filled[-1] + 1], np.arange(least + int(filled[0]), least + int(filled[-1]) + 1)
     low, high = _horus.min_max(core)
     if given.dtype.kind in "iu":
-        bins = int(high) - int(low) + 1
-        if bins > _MOST_BINS:
-            raise NotImplementedError(f"{given.name} of integers from {int(low)} to {int(high)}: a histogram of {bins} bins; convert to floats")
-        counts = _horus.histogram(core, bins, low - 0.5, high + 0.5)
-        return counts, np.arange(int(low), int(high) + 1)
-    if low > high:
-        raise ValueError(f"{given.name}: all pixels are NaN")
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError(f"{given.name}: pixels from {low} to {high}; they must be finite")
+        bins, low, high, centres = whole_bins(given, low, high)
+        return _horus.histogram(core, bins, low, high), centres
+    check_bins(given.name, nbins, low, high)
     if low == high:
         return np.array([given.image.size], np.uint64), np.array([low])
-    if nbins > _MOST_BINS:
-        raise ValueError(f"{given.name}: a histogram of {nbins} bins; the limit is {_MOST_BINS}")
     edges = np.linspace(low, high, nbins + 1)
     return _horus.histogram(core, nbins, low, high), (edges[:-1] + edges[1:]) / 2.0
 
@@ -135,6 +146,153 @@ def threshold_yen(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt
     with np.errstate(divide="ignore", invalid="ignore"):
         criterion = np.log(((squares[:-1] * squares_above[1:]) ** -1) * (total[:-1] * (1.0 - total[:-1])) ** 2)
     return float(centres[criterion.argmax()])
+
+
+@public("filters", module="skimage.filters.thresholding", differs="a float", accel=Terms("integers", scalar=np.int64))
+@of_any_library
+def threshold_isodata(
+    image: ArrayLike | None = None,
+    nbins: int = 256,
+    return_all: bool = False,
+    *,
+    hist: npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+) -> float | Array:
+    """The threshold midway between the means of both classes, of Ridler and Calvard (``skimage.filters.threshold_isodata``).
+
+    Parameters
+    ----------
+    image, nbins, hist
+        As of `threshold_otsu`.
+    return_all : bool, optional
+        An array of all thresholds that are midway within the width of a bin, instead of the lowest.
+
+    Returns
+    -------
+    float or ndarray
+
+    Examples
+    --------
+    >>> from horus_image.filters import threshold_isodata
+    >>> threshold_isodata([[10, 12, 11, 200, 210, 205]])
+    108.0
+    """
+    counts, centres = _counted("threshold_isodata", image, nbins, hist)
+    found = centres
+    if len(centres) > 1:
+        below, sums = np.cumsum(counts), np.cumsum(counts * centres)
+        above = below[-1] - below
+        means = (sums[:-1] / below[:-1] + (sums[-1] - sums[:-1]) / above[:-1]) / 2.0
+        away = means - centres[:-1]
+        found = centres[:-1][(away >= 0) & (away < centres[1] - centres[0])]
+    return found if return_all else float(found[0])
+
+
+@public("filters", module="skimage.filters.thresholding", differs="a float", accel=Terms("integers", scalar=np.int64))
+@of_any_library
+def threshold_minimum(
+    image: ArrayLike | None = None,
+    nbins: int = 256,
+    max_num_iter: int = 10000,
+    *,
+    hist: npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+) -> float:
+    """The least frequent brightness between the two most frequent ones of a smoothed histogram (``skimage.filters.threshold_minimum``).
+
+    Parameters
+    ----------
+    image, nbins, hist
+        As of `threshold_otsu`.
+    max_num_iter : int, optional
+        How often the histogram is smoothed at most, until two maxima are left.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    RuntimeError
+        If not two maxima are left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.filters import threshold_minimum
+    >>> threshold_minimum(hist=np.array([1, 4, 9, 4, 1, 0, 1, 4, 8, 4, 1]))
+    5.0
+    """
+    if max_num_iter < 1:
+        raise ValueError(f"threshold_minimum: max_num_iter is {max_num_iter}; it must be positive")
+    counts, centres = _counted("threshold_minimum", image, nbins, hist)
+    tops = np.zeros(0, np.int64)
+    for step in range(max_num_iter):
+        wide = np.pad(counts, 1, mode="edge").astype(np.float64)
+        counts = ((wide[:-2] + wide[1:-1] + wide[2:]) / 3.0).astype(np.float32)
+        # Where counts fall after they last rose, or from the start.
+        slopes = np.sign(np.diff(counts))
+        places = np.flatnonzero(slopes)
+        falls = slopes[places] < 0
+        tops = places[falls & ~np.concatenate([[False], falls[:-1]])] if len(places) else places
+        if len(tops) < 3:
+            break
+    if len(tops) != 2:
+        raise RuntimeError("Unable to find two maxima in histogram")
+    if step == max_num_iter - 1:
+        raise RuntimeError("Maximum iteration reached for histogram smoothing")
+    first, last = tops
+    return float(centres[first + np.argmin(counts[first : last + 1])])
+
+
+@public("filters", module="skimage.filters.thresholding", rust="mean", accel=Terms("numbers double finite", (0.0, 1e-12), np.float64))
+@of_any_library
+def threshold_mean(image: ArrayLike) -> float:
+    """The mean of all pixels, those of all channels together (``skimage.filters.threshold_mean``).
+
+    Examples
+    --------
+    >>> from horus_image.filters import threshold_mean
+    >>> threshold_mean([[10, 12, 11, 200, 210, 205]])
+    108.0
+    """
+    given = Given("threshold_mean", image, (1, 2, 3))
+    return _horus.reduce(as_numbers(given.image), "mean")
+
+
+@public("filters", module="skimage.filters.thresholding", differs="a float", accel=Terms("integers", scalar=np.int64))
+@of_any_library
+def threshold_triangle(image: ArrayLike, nbins: int = 256) -> float:
+    """The brightness whose count is farthest below a line from the highest count to the longer end of the histogram
+    (``skimage.filters.threshold_triangle``).
+
+    Parameters
+    ----------
+    image, nbins
+        As of `threshold_otsu`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.filters import threshold_triangle
+    >>> threshold_triangle(np.repeat([0, 1, 2, 3, 4, 9], [40, 30, 3, 2, 1, 1]))
+    2.0
+    """
+    counts, centres = histogram(Given("threshold_triangle", image, (1, 2, 3)), int(nbins))
+    counts = counts.astype(np.int64)
+    last, top = len(counts) - 1, int(np.argmax(counts))
+    if not last:
+        return float(centres[0])
+    flip = top < last - top
+    if flip:
+        counts, top = counts[::-1], last - top
+    at, height = np.arange(top), counts[top]
+    # In units of the line, as there, whose roundings decide between what is as far.
+    length = np.sqrt(height**2 + top**2)
+    level = int(np.argmax(height / length * at - top / length * counts[:top]))
+    return float(centres[last - level if flip else level])
 
 
 @public("filters", module="skimage.filters.thresholding", accel=Terms("integers unguided", (0.0, 1e-9), np.float64))

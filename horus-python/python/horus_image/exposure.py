@@ -1,4 +1,4 @@
-"""Histograms made even or alike, of scikit-image 0.26, with its names and arguments.
+"""Intensities and histograms of scikit-image 0.26, with its names and arguments.
 
 As in `horus_image.filters`, a NumPy array gives a NumPy array and a `horus_image.Image` a lazy one. Histograms are counted at the call; what
 is made of them is fused with what follows.
@@ -9,6 +9,6 @@ is made of them is fused with what follows.
 array([[0.5 , 0.5 , 0.75, 1.  ]])
 """
 
-from . import _equalize, _public
+from . import _equalize, _intensity, _public
 
 __all__ = _public.export(globals())

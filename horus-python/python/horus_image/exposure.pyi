@@ -1,18 +1,38 @@
 """Made of the sources by tests/generate.py."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ._image import Image
-from .typing import Array, ArrayLike, HostArray, Ints
+from ._intensity import cumulative_distribution as cumulative_distribution, histogram as histogram, is_low_contrast as is_low_contrast
+from .typing import Array, ArrayLike, Float, HostArray, Ints
 
 __all__ = [
-    "equalize_adapthist", "equalize_hist", "match_histograms"
+    "adjust_gamma", "adjust_log", "adjust_sigmoid", "cumulative_distribution", "equalize_adapthist", "equalize_hist", "histogram",
+    "is_low_contrast", "match_histograms", "rescale_intensity"
 ]
 
+@overload
+def adjust_gamma(image: Image, gamma: Float = 1, gain: Float = 1) -> Image: ...
+@overload
+def adjust_gamma(image: HostArray, gamma: Float = 1, gain: Float = 1) -> Array: ...
+@overload
+def adjust_gamma(image: ArrayLike, gamma: Float = 1, gain: Float = 1) -> Image | Any: ...
+@overload
+def adjust_log(image: Image, gain: Float = 1, inv: bool = False) -> Image: ...
+@overload
+def adjust_log(image: HostArray, gain: Float = 1, inv: bool = False) -> Array: ...
+@overload
+def adjust_log(image: ArrayLike, gain: Float = 1, inv: bool = False) -> Image | Any: ...
+@overload
+def adjust_sigmoid(image: Image, cutoff: Float = 0.5, gain: Float = 10, inv: bool = False) -> Image: ...
+@overload
+def adjust_sigmoid(image: HostArray, cutoff: Float = 0.5, gain: Float = 10, inv: bool = False) -> Array: ...
+@overload
+def adjust_sigmoid(image: ArrayLike, cutoff: Float = 0.5, gain: Float = 10, inv: bool = False) -> Image | Any: ...
 @overload
 def equalize_adapthist(image: Image, kernel_size: Ints | None = None, clip_limit: float = 0.01, nbins: int = 256) -> Image: ...
 @overload
@@ -31,3 +51,15 @@ def match_histograms(image: Image, reference: ArrayLike, *, channel_axis: int | 
 def match_histograms(image: HostArray, reference: ArrayLike, *, channel_axis: int | None = None) -> Array: ...
 @overload
 def match_histograms(image: ArrayLike, reference: ArrayLike, *, channel_axis: int | None = None) -> Image | Any: ...
+@overload
+def rescale_intensity(
+    image: Image, in_range: str | type | tuple[Float, Float] = 'image', out_range: str | type | tuple[Float, Float] = 'dtype'
+) -> Image: ...
+@overload
+def rescale_intensity(
+    image: HostArray, in_range: str | type | tuple[Float, Float] = 'image', out_range: str | type | tuple[Float, Float] = 'dtype'
+) -> Array: ...
+@overload
+def rescale_intensity(
+    image: ArrayLike, in_range: str | type | tuple[Float, Float] = 'image', out_range: str | type | tuple[Float, Float] = 'dtype'
+) -> Image | Any: ...

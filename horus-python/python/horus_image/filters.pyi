@@ -1,19 +1,21 @@
 """Made of the sources by tests/generate.py."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ._image import Image
-from ._thresholds import threshold_li as threshold_li, threshold_otsu as threshold_otsu, threshold_yen as threshold_yen
-from .typing import Array, ArrayLike, Border, Float, Floats, HostArray, Ints
+from ._thresholds import threshold_isodata as threshold_isodata, threshold_li as threshold_li, threshold_mean as threshold_mean, threshold_minimum as threshold_minimum, threshold_otsu as threshold_otsu, threshold_triangle as threshold_triangle, threshold_yen as threshold_yen
+from .typing import Array, ArrayLike, Border, Float, Floats, HostArray, Ints, Output
 
 __all__ = [
-    "apply_hysteresis_threshold", "canny", "conv2d", "convrot", "convuv", "difference_of_gaussians", "frangi", "gaussian", "meijering",
-    "prewitt", "prewitt_h", "prewitt_v", "reconstruction", "sato", "scharr", "scharr_h", "scharr_v", "sobel", "sobel_h", "sobel_v",
-    "threshold_li", "threshold_local", "threshold_niblack", "threshold_otsu", "threshold_sauvola", "threshold_yen", "unsharp_mask"
+    "apply_hysteresis_threshold", "canny", "conv2d", "convrot", "convuv", "difference_of_gaussians", "farid", "farid_h", "farid_v",
+    "frangi", "gaussian", "laplace", "median", "meijering", "prewitt", "prewitt_h", "prewitt_v", "reconstruction", "roberts",
+    "roberts_neg_diag", "roberts_pos_diag", "sato", "scharr", "scharr_h", "scharr_v", "sobel", "sobel_h", "sobel_v", "threshold_isodata",
+    "threshold_li", "threshold_local", "threshold_mean", "threshold_minimum", "threshold_niblack", "threshold_otsu", "threshold_sauvola",
+    "threshold_triangle", "threshold_yen", "unsharp_mask"
 ]
 
 @overload
@@ -89,6 +91,30 @@ def difference_of_gaussians(
     channel_axis: int | None = None, truncate: float = 4.0
 ) -> Image | Any: ...
 @overload
+def farid(
+    image: Image, mask: ArrayLike | None = None, *, axis: Ints | None = None, mode: Border = 'reflect', cval: float = 0.0
+) -> Image: ...
+@overload
+def farid(
+    image: HostArray, mask: ArrayLike | None = None, *, axis: Ints | None = None, mode: Border = 'reflect', cval: float = 0.0
+) -> Array: ...
+@overload
+def farid(
+    image: ArrayLike, mask: ArrayLike | None = None, *, axis: Ints | None = None, mode: Border = 'reflect', cval: float = 0.0
+) -> Image | Any: ...
+@overload
+def farid_h(image: Image, mask: ArrayLike | None = None) -> Image: ...
+@overload
+def farid_h(image: HostArray, mask: ArrayLike | None = None) -> Array: ...
+@overload
+def farid_h(image: ArrayLike, mask: ArrayLike | None = None) -> Image | Any: ...
+@overload
+def farid_v(image: Image, mask: ArrayLike | None = None) -> Image: ...
+@overload
+def farid_v(image: HostArray, mask: ArrayLike | None = None) -> Array: ...
+@overload
+def farid_v(image: ArrayLike, mask: ArrayLike | None = None) -> Image | Any: ...
+@overload
 def frangi(
     image: Image, sigmas: Iterable[float] = range(1, 10, 2), scale_range: object = None, scale_step: object = None, alpha: float = 0.5,
     beta: float = 0.5, gamma: float | None = None, black_ridges: bool = True, mode: Border = 'reflect', cval: float = 0
@@ -117,6 +143,27 @@ def gaussian(
 def gaussian(
     image: ArrayLike, sigma: Floats = 1.0, *, mode: Border = 'nearest', cval: float = 0, preserve_range: bool = False,
     truncate: float = 4.0, channel_axis: int | None = None, out: Array | None = None
+) -> Image | Any: ...
+@overload
+def laplace(image: Image, ksize: int = 3, mask: ArrayLike | None = None) -> Image: ...
+@overload
+def laplace(image: HostArray, ksize: int = 3, mask: ArrayLike | None = None) -> Array: ...
+@overload
+def laplace(image: ArrayLike, ksize: int = 3, mask: ArrayLike | None = None) -> Image | Any: ...
+@overload
+def median(
+    image: Image, footprint: npt.ArrayLike | None = None, out: None = None, mode: Border = 'nearest', cval: float = 0.0,
+    behavior: str = 'ndimage'
+) -> Image: ...
+@overload
+def median(
+    image: HostArray, footprint: npt.ArrayLike | None = None, out: Output = None, mode: Border = 'nearest', cval: float = 0.0,
+    behavior: str = 'ndimage'
+) -> Array: ...
+@overload
+def median(
+    image: ArrayLike, footprint: npt.ArrayLike | None = None, out: Output = None, mode: Border = 'nearest', cval: float = 0.0,
+    behavior: str = 'ndimage'
 ) -> Image | Any: ...
 @overload
 def meijering(
@@ -169,6 +216,24 @@ def reconstruction(
 def reconstruction(
     seed: ArrayLike, mask: ArrayLike, method: str = 'dilation', footprint: npt.ArrayLike | None = None, offset: Ints | None = None
 ) -> Image | Any: ...
+@overload
+def roberts(image: Image, mask: ArrayLike | None = None) -> Image: ...
+@overload
+def roberts(image: HostArray, mask: ArrayLike | None = None) -> Array: ...
+@overload
+def roberts(image: ArrayLike, mask: ArrayLike | None = None) -> Image | Any: ...
+@overload
+def roberts_neg_diag(image: Image, mask: ArrayLike | None = None) -> Image: ...
+@overload
+def roberts_neg_diag(image: HostArray, mask: ArrayLike | None = None) -> Array: ...
+@overload
+def roberts_neg_diag(image: ArrayLike, mask: ArrayLike | None = None) -> Image | Any: ...
+@overload
+def roberts_pos_diag(image: Image, mask: ArrayLike | None = None) -> Image: ...
+@overload
+def roberts_pos_diag(image: HostArray, mask: ArrayLike | None = None) -> Array: ...
+@overload
+def roberts_pos_diag(image: ArrayLike, mask: ArrayLike | None = None) -> Image | Any: ...
 @overload
 def sato(
     image: Image, sigmas: Iterable[float] = range(1, 10, 2), black_ridges: bool = True, mode: Border = 'reflect', cval: float = 0

@@ -1,6 +1,6 @@
 """Made of the sources by tests/generate.py."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
@@ -9,12 +9,27 @@ import numpy.typing as npt
 from ._image import Image
 from ._peaks import peak_local_max as peak_local_max
 from ._regions import regionprops_table as regionprops_table
-from .typing import Array, ArrayLike, HostArray
+from ._summaries import blur_effect as blur_effect, centroid as centroid, shannon_entropy as shannon_entropy
+from .typing import Array, ArrayLike, Float, HostArray, Ints
 
 __all__ = [
-    "label", "peak_local_max", "regionprops_table"
+    "block_reduce", "blur_effect", "centroid", "label", "peak_local_max", "regionprops_table", "shannon_entropy"
 ]
 
+@overload
+def block_reduce(
+    image: Image, block_size: Ints = 2, func: Callable[..., object] = np.sum, cval: Float = 0, func_kwargs: dict[str, object] | None = None
+) -> Image: ...
+@overload
+def block_reduce(
+    image: HostArray, block_size: Ints = 2, func: Callable[..., object] = np.sum, cval: Float = 0,
+    func_kwargs: dict[str, object] | None = None
+) -> Array: ...
+@overload
+def block_reduce(
+    image: ArrayLike, block_size: Ints = 2, func: Callable[..., object] = np.sum, cval: Float = 0,
+    func_kwargs: dict[str, object] | None = None
+) -> Image | Any: ...
 @overload
 def label(
     label_image: Image, background: int | None = None, return_num: Literal[False] = False, connectivity: int | None = None

@@ -1,6 +1,6 @@
 """Made of the sources by tests/generate.py."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Transforms of scikit-image 0.26 that Horus has, with their names and arguments. They are evaluated at the call.
+"""Transforms of scikit-image 0.26 that Horus has, with their names and arguments. `hough_line` and `integrate` are evaluated at the call.
 
 >>> import numpy as np
 >>> from horus_image import transform
@@ -6,6 +6,6 @@
 array([0, 0, 0, 0, 0, 3, 3, 3, 3, 0, 0], dtype=uint64)
 """
 
-from . import _hough, _public
+from . import _hough, _public, _resizing, _warping
 
 __all__ = _public.export(globals())

@@ -36,6 +36,7 @@ __all__ = [
     "SupportsArray",
     "SupportsCudaArray",
     "SupportsDLPack",
+    "Transform",
 ]
 
 
@@ -59,6 +60,14 @@ class SupportsCudaArray(Protocol):
     @property
     def __cuda_array_interface__(self) -> Any:
         """Where its pixels are."""
+
+
+class Transform(Protocol):
+    """A transform of scikit-image, as ``AffineTransform``, ``EuclideanTransform`` and ``SimilarityTransform``."""
+
+    @property
+    def params(self) -> Any:
+        """Its matrix, 3 by 3, of columns and rows."""
 
 
 DTypeLike: TypeAlias = npt.DTypeLike

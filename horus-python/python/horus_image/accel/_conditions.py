@@ -140,6 +140,12 @@ def narrow(call: Call) -> str | None:
     return _WIDE if call.image.dtype.kind in "iu" and call.image.dtype.itemsize > 4 else None
 
 
+@unless("`order` other than 1 and 3")
+def bilinear_or_bicubic(call: Call) -> str | None:
+    """Kernels, not splines, between pixels of planes."""
+    return None if call["order"] in (None, 1, 3) else f"order={call['order']}"
+
+
 def positive(call: Call) -> str | None:
     """By a sigma of 0 the library divides."""
     return None if call["sigma"] > 0 else "sigma=0"
@@ -309,6 +315,22 @@ def integers(call: Call) -> str | None:
     if call.image.ndim > 2 and call.image.shape[-1] in (3, 4):
         return "an image of channels"
     return "an image of one number" if call.image.min() == call.image.max() else None
+
+
+@unless("integers of more than 16 bits")
+def tabled(call: Call) -> str | None:
+    """Floats, and integers that a table is made of: others are cut, which a rounding may change."""
+    return _WIDE if call.image.dtype.kind in "iu" and call.image.dtype.itemsize > 2 else None
+
+
+@unless("floats and masks")
+def counts_of_integers(call: Call) -> str | None:
+    """Integers, of which each has its own bin, and at whose shape the library does not warn."""
+    if call.image.dtype.kind not in "iu":
+        return f"a histogram of {call.image.dtype}"
+    if call.image.ndim == 3 and call.image.shape[-1] < 4 and call["channel_axis"] is None:
+        return "an image of channels"
+    return narrow(call)
 
 
 @unless("an `initial_guess`")
