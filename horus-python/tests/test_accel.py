@@ -487,6 +487,14 @@ def test_verification_returns_the_original_s_and_tells_what_differs(monkeypatch:
     assert "2 x scipy.ndimage.median_filter: by 0.5, above 0, of float32 (40, 50), size=3" in told
 
 
+def test_warps_that_a_rounding_limits_are_the_library_s() -> None:
+    image, near = np.linspace(0.5, 1, 4096).reshape(64, 64), np.array([[1, 0, 1 - 1e-12], [0, 1, 0], [0, 0, 1.0]])
+    row = skimage.transform.warp.__horus__.row
+    for cval, corner, served in ((0.0, 0.5, False), (0.75, 0.75, True)):
+        np.testing.assert_allclose(skimage.transform.warp(image, near, cval=cval)[0, -1], corner)
+        assert was_served(row) == served, cval
+
+
 @pytest.mark.parametrize("verify", [False, True])
 def test_the_original_is_called_once(verify: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     accel.install(smallest=0, verify=verify)

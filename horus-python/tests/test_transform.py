@@ -10,7 +10,7 @@ import skimage.measure
 import skimage.transform
 
 import horus_image as hi
-from horus_image import measure, transform
+from horus_image import exposure, measure, transform
 
 Array = np.ndarray[Any, Any]
 
@@ -305,3 +305,28 @@ def test_warps_refuse_what_they_cannot_do() -> None:
     for of in (transform, skimage.transform):
         with pytest.raises(ValueError, match="bool" if of is not transform else "masks"):
             of.rotate(image > 0.5, 30, order=1)
+
+
+def test_faults_of_planes_and_sizes_are_told() -> None:
+    image = np.ones((9, 9))
+    for call, error, message in (
+        (lambda: transform.rotate(hi.asarray(np.zeros((3, 4, 5))), 3), ValueError, "rotate: a volume, of shape"),
+        (lambda: transform.rotate(np.arange(5.0), 20), ValueError, "rotate: an image of 1 axes"),
+        (lambda: transform.resize(image, (3, 3), anti_aliasing=True, anti_aliasing_sigma=(1, 1, 1)), ValueError, "anti_aliasing_sigma of 3 axes"),
+        (lambda: transform.resize(image, (3, 3), order=1.5), TypeError, "integer"),  # type: ignore[arg-type]
+        (lambda: measure.block_reduce(image, 2.5), TypeError, "integer"),
+        (lambda: measure.block_reduce(np.float64(3)), ValueError, "block_reduce: a number has no blocks"),
+        (lambda: measure.blur_effect(np.ones((9, 9, 4)), channel_axis=-1), ValueError, "blur_effect: 4 channels"),
+        (lambda: measure.blur_effect(np.ones((3, 9))), ValueError, "blur_effect: an image of shape"),
+        (lambda: exposure.rescale_intensity(image, (1, 2, 3)), ValueError, "is no range"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_nan_stays_in_blurs_and_volumes_have_a_contrast() -> None:
+    image = np.ones((12, 12))
+    image[3:, 4] = 2
+    image[5, 5] = np.nan
+    assert np.isnan(measure.blur_effect(image))
+    assert not exposure.is_low_contrast(hi.asarray(np.linspace(0, 1, 60).reshape(4, 5, 3)))

@@ -72,7 +72,10 @@ def _range(given: Given, values: Any, dtype: DType, clip_negative: bool = False)
     elif isinstance(values, (str, type)):
         low, high = limits(dtype if values == "dtype" else _named(given.name, values))
     else:
-        low, high = values
+        try:
+            low, high = values
+        except (TypeError, ValueError):
+            raise ValueError(f"{given.name}: {values!r} is no range: a name, a type or two numbers") from None
         return float(low), float(high)
     return 0.0 if clip_negative else float(low), float(high)
 
@@ -110,7 +113,7 @@ def rescale_intensity(
     -------
     array or Image
         Of the type that `out_range` names, to which numbers are cut, by default the image's; of two numbers, floats. scikit-image's, to the
-        bit.
+        bit, but of ``float16``.
 
     Examples
     --------
@@ -344,7 +347,7 @@ def cumulative_distribution(image: ArrayLike, nbins: int = 256) -> tuple[Array, 
     return (share / float(share[-1])).astype(float_type(image.dtype if isinstance(image, Image) else dtype_of(image).newbyteorder("=")), copy=False), centres
 
 
-@public("exposure", module="skimage.exposure.exposure", differs="only `linear`", accel=Terms("numbers narrow finite", scalar=np.bool_))
+@public("exposure", module="skimage.exposure.exposure", accel=Terms("numbers narrow finite", scalar=np.bool_))
 @of_any_library
 def is_low_contrast(
     image: ArrayLike, fraction_threshold: Float = 0.05, lower_percentile: Float = 1, upper_percentile: Float = 99, method: str = "linear"
@@ -376,7 +379,7 @@ def is_low_contrast(
     """
     name = "is_low_contrast"
     shape = shape_of(image)
-    if len(shape) == 3 and shape[2] in (3, 4):
+    if len(shape) == 3 and shape[2] in (3, 4) and (not isinstance(image, Image) or image.channels):
         image = _luminance(name, image, shape[2])
     given = Given(name, image, _AXES)
     if given.dtype.kind == "b":

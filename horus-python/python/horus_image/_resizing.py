@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from operator import index
 from typing import Any, Final
 
 import numpy as np
@@ -36,11 +37,12 @@ def order_of(name: str, order: int | None, dtype: np.dtype[Any]) -> int:
     """The order of splines: by default 0 of masks, else 1."""
     if order is None:
         return 0 if dtype.kind == "b" else 1
+    order = index(order)
     if not 0 <= order <= 5:
         raise ValueError("Spline interpolation order has to be in the range 0-5.")
     if order and dtype.kind == "b":
         raise ValueError(f"{name}: masks are not interpolated; order must be 0, or the image converted")
-    return int(order)
+    return order
 
 
 def clipped(pixels: Image, found: Image, mode: str, cval: float) -> Image:
@@ -80,7 +82,10 @@ def _resized(
     if anti_aliasing:
         sigma = np.maximum(0, (factors - 1) / 2)
         if anti_aliasing_sigma is not None:
-            sigma = np.atleast_1d(np.asarray(anti_aliasing_sigma))[: len(factors)] * np.ones_like(factors)
+            sigma = np.atleast_1d(np.asarray(anti_aliasing_sigma))
+            if len(sigma) not in (1, len(factors), len(factors) + bool(given.value.channels)):
+                raise ValueError(f"{name}: anti_aliasing_sigma of {len(sigma)} axes, of an image of {len(factors)}")
+            sigma = sigma[: len(factors)] * np.ones_like(factors)
             if (sigma < 0).any():
                 raise ValueError("Anti-aliasing standard deviation must be greater than or equal to zero")
             if ((sigma > 0) & (factors <= 1)).any():
@@ -316,7 +321,9 @@ _REDUCED: Final[dict[Callable[..., Any], str]] = {np.sum: "sum", np.mean: "mean"
 def _blocks(name: str, image: Any, block_size: Any, how: str, cval: float) -> Pixels:
     """Blocks reduced to a pixel each; what they lack at the last edges is a constant."""
     shape = shape_of(image)
-    sizes = [int(size) for size in block_size] if isinstance(block_size, Iterable) else [int(block_size)] * len(shape)
+    sizes = [index(size) for size in block_size] if isinstance(block_size, Iterable) else [index(block_size)] * len(shape)
+    if not shape:
+        raise ValueError(f"{name}: a number has no blocks")
     if len(sizes) != len(shape):
         raise ValueError(f"{name}: sizes of {len(sizes)} axes, of an image of {len(shape)}")
     if min(sizes) < 1:
@@ -422,7 +429,8 @@ def integral_image(image: ArrayLike, *, dtype: npt.DTypeLike | None = None) -> P
     image : array_like or Image
         Sums are added in ``float64``.
     dtype : data-type, optional
-        The type of the result; by default ``float64``, of arrays of integers one of 64 bits.
+        The type of the result; by default ``float64``, of arrays of integers one of 64 bits. Sums of an image that it does not hold
+        become its limits; of an array they wrap, as in scikit-image.
 
     Returns
     -------

@@ -11,10 +11,9 @@ from ._edges import sobel
 from ._equalize import counted
 from ._floats import Given, float_type, image_of
 from ._foreign import of_any_library
-from ._image import Array, Image, get_all
+from ._image import Array, Image, get_all, where
 from ._intensity import luminance_of
 from ._linear import uniform_filter1d
-from ._operators import larger
 from ._public import Terms, public
 from .typing import ArrayLike, Float
 
@@ -81,15 +80,25 @@ def blur_effect(
     (0.13, 0.94)
     """
     given = Given("blur_effect", image, (1, 2, 3), channel_axis)
+    channels = given.value.core.shape[3]
+    if channels not in (1, 3) or channels == 1 and given.value.channels:
+        raise ValueError(f"blur_effect: {channels} channels; they are red, green and blue")
+    if min(given.value.shape) < 4:
+        raise ValueError(f"blur_effect: an image of shape {given.value.shape}; pixels beside its edges do not count")
     pixels = luminance_of(given.unit(), 3) if given.value.channels else given.unit()
     inner = tuple(slice(2, extent - 1) for extent in pixels.shape)
     found = []
     for axis in range(given.value.ndim):
         blurred = image_of(uniform_filter1d(pixels, h_size, axis))
-        sharp, soft = (larger(abs(image_of(sobel(one, axis=axis))), _LEAST) for one in (pixels, blurred))
-        whole, lost = (float(part[inner].sum()) for part in (sharp, larger(sharp - soft, 0.0)))
+        sharp, soft = (_at_least(abs(image_of(sobel(one, axis=axis))), _LEAST) for one in (pixels, blurred))
+        whole, lost = (float(part[inner].sum()) for part in (sharp, _at_least(sharp - soft, 0.0)))
         found.append(abs(whole - lost) / whole)
     return found if reduce_func is None else reduce_func(found)
+
+
+def _at_least(pixels: Image, low: float) -> Image:
+    """Pixels, or the number where they are below it. NaN stays."""
+    return where(pixels < low, low, pixels)
 
 
 @public("measure", rust="`shapes` of `by_label`", opencv="cv.moments")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from . import _horus
 from ._floats import Given, image_of
 from ._foreign import of_any_library
-from ._image import Array
+from ._image import Array, Image
 from ._interpolation import affine_transform
 from ._public import Terms, public
 from ._resizing import border_of, clipped, order_of, whole
@@ -42,6 +42,8 @@ def _warped(
     name: str, image: Any, matrix: Array, output_shape: Any, order: int | None, mode: str, cval: Float, clip: bool, preserve_range: bool
 ) -> Pixels:
     shape = shape_of(image)
+    if len(shape) == 3 and isinstance(image, Image) and not image.channels:
+        raise ValueError(f"{name}: a volume, of shape {shape}; images are planes, with or without channels")
     given = Given(name, image, (2,), -1 if len(shape) == 3 else None)
     extents = [int(extent) for extent in (shape if output_shape is None else output_shape)]
     if len(extents) not in (2, len(shape)) or extents[2:] != list(shape[2:])[: len(extents) - 2]:
@@ -61,7 +63,7 @@ def _warped(
     return whole(given, degree, given.back(found, moved=True))
 
 
-_WARPED: Final = Terms("numbers double finite bilinear_or_bicubic", (0.0, 1e-6))
+_WARPED: Final = Terms("numbers double finite bilinear_or_bicubic limited", (0.0, 1e-6))
 
 
 @public(
@@ -164,7 +166,10 @@ def rotate(
     array([[2., 4.],
            [1., 3.]])
     """
-    rows, columns = shape_of(image)[:2]
+    shape = shape_of(image)
+    if len(shape) not in (2, 3):
+        raise ValueError(f"rotate: an image of {len(shape)} axes; images are planes, with or without channels")
+    rows, columns = shape[:2]
     x, y = (columns / 2.0 - 0.5, rows / 2.0 - 0.5) if center is None else (float(along) for along in center)
     turn = np.deg2rad(float(angle))
     turned = np.array([[np.cos(turn), -np.sin(turn), 0.0], [np.sin(turn), np.cos(turn), 0.0], [0.0, 0.0, 1.0]])

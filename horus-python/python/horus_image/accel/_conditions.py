@@ -242,6 +242,17 @@ def rotated(call: Call) -> str | None:
     return _ON_THE_EDGE if _meets_edges(shape, matrix, offset, output) else None
 
 
+@unless("a constant beyond the range of the image, to which results are limited")
+def limited(call: Call) -> str | None:
+    """Limits that do not depend on whether a pixel lies beyond the edge but for a rounding."""
+    if call["mode"] != "constant" or not call["clip"]:
+        return None
+    image = call.image
+    largest = np.iinfo(image.dtype).max if image.dtype.kind in "iu" and not call["preserve_range"] else 1
+    within = image.min() / largest <= call["cval"] <= image.max() / largest
+    return None if within else "results limited to the range of an image that lacks cval"
+
+
 @unless(_ON_THE_EDGE)
 def shifted(call: Call) -> str | None:
     """Translations, as `mapped`."""
@@ -323,7 +334,7 @@ def tabled(call: Call) -> str | None:
     return _WIDE if call.image.dtype.kind in "iu" and call.image.dtype.itemsize > 2 else None
 
 
-@unless("floats and masks")
+@unless("floats and masks; integers of 64 bits; three axes of which the last is below 4")
 def counts_of_integers(call: Call) -> str | None:
     """Integers, of which each has its own bin, and at whose shape the library does not warn."""
     if call.image.dtype.kind not in "iu":
