@@ -56,30 +56,51 @@ template <int THREADS> HS_FN int hs_before(int count, int* sums) {
     return sums[threadIdx.x] - count;
 }
 
+// The largest number of the block's earlier threads, at least 0.
+template <int THREADS> HS_FN int hs_latest(int own, int* numbers) {
+    numbers[threadIdx.x] = own;
+    __syncthreads();
+    for (int by = 1; by < THREADS; by *= 2) {
+        const int other = (int)threadIdx.x >= by ? numbers[threadIdx.x - by] : 0;
+        __syncthreads();
+        numbers[threadIdx.x] = max(numbers[threadIdx.x], other);
+        __syncthreads();
+    }
+    return threadIdx.x > 0 ? numbers[threadIdx.x - 1] : 0;
+}
+
 // Launch `pass` over `count` pixels. A block takes THREADS * EACH pixels, a thread EACH consecutive ones. The bits of
-// `neighbours` select among the 13 places before a pixel; `counts` has a number for each block. A pixel becomes the
+// NEIGHBOURS select among the 13 places before a pixel; `counts` has a number for each block. A pixel becomes the
 // label of its component, or for SIZES the number of its pixels, which has one pass fewer.
-template <bool SIZES, int THREADS, int EACH, class T>
+template <int NEIGHBOURS, bool SIZES, int THREADS, int EACH, class T>
 HS_FN void hs_components(
-    int pass, const T* in, int* away, int* counts, int blocks, int count, int depth, int height, int width, int neighbours, int* sums) {
+    int pass, const T* in, int* away, int* counts, int blocks, int count, int depth, int height, int width, int* sums) {
     const int first = (int)min((i64)count, ((i64)blockIdx.x * THREADS + threadIdx.x) * EACH);
     const int last = (int)min((i64)count, (i64)first + EACH);
-    const bool left = neighbours >> 12 & 1;
+    constexpr bool left = NEIGHBOURS >> 12 & 1;
     if (pass == 0) {
-        // Consecutive pixels of a thread.
+        // Consecutive pixels of a row in a block: their parent is the first of them.
+        int latest = 0;
+        if (left) {
+            for (int i = first; i < last; ++i) latest = in[i] == (T)0 ? i + 1 : i % width == 0 ? i : latest;
+            latest = max((int)blockIdx.x * THREADS * EACH, hs_latest<THREADS>(latest, sums));
+        }
         for (int i = first; i < last; ++i) {
-            const bool follows = left && i > first && i % width != 0 && away[i - 1] != HS_BACKGROUND;
-            away[i] = in[i] != (T)0 ? (follows ? 1 : 0) : HS_BACKGROUND;
+            const bool is_in = in[i] != (T)0;
+            if (!left || i % width == 0) latest = i;
+            away[i] = is_in ? i - latest : HS_BACKGROUND;
+            if (!is_in) latest = i + 1;
         }
     } else if (pass == 1) {
         for (int i = first; i < last; ++i) {
             if (hs_now(away + i) == HS_BACKGROUND) continue;
             const int row = i / width, x = i - row * width, z = row / height, y = row - z * height;
             const bool follows = left && x > 0 && hs_now(away + i - 1) != HS_BACKGROUND;
-            if (follows && i == first) hs_join(away, i, i - 1);
+            if (follows && i % (THREADS * EACH) == 0) hs_join(away, i, i - 1);
+#pragma unroll
             for (int k = 0; k < 12; ++k) {
                 const int dz = k / 9 - 1, dy = k / 3 % 3 - 1, dx = k % 3 - 1;
-                if (!(neighbours >> k & 1) || z + dz < 0 || y + dy < 0 || y + dy >= height || x + dx < 0 || x + dx >= width) continue;
+                if (!(NEIGHBOURS >> k & 1) || z + dz < 0 || y + dy < 0 || y + dy >= height || x + dx < 0 || x + dx >= width) continue;
                 const int other = i + (dz * height + dy) * width + dx;
                 if (hs_now(away + other) == HS_BACKGROUND) continue;
                 // The pixel left of `other` is joined with both already.
@@ -117,11 +138,18 @@ HS_FN void hs_components(
     } else if (!SIZES && pass == 3) {
         // One block computes the number of roots in all blocks before each.
         if (blockIdx.x > 0) return;
+        constexpr int TOGETHER = 16;
         int total = 0;
-        for (int at = 0; at < blocks; at += THREADS) {
-            const int k = at + threadIdx.x, own = k < blocks ? counts[k] : 0;
-            const int before = hs_before<THREADS>(own, sums);
-            if (k < blocks) counts[k] = total + before;
+        for (int at = 0; at < blocks; at += THREADS * TOGETHER) {
+            const int k = at + threadIdx.x * TOGETHER, end = min(k + TOGETHER, blocks);
+            int own = 0;
+            for (int j = k; j < end; ++j) own += counts[j];
+            int before = total + hs_before<THREADS>(own, sums);
+            for (int j = k; j < end; ++j) {
+                const int here = counts[j];
+                counts[j] = before;
+                before += here;
+            }
             total += sums[THREADS - 1];
             __syncthreads();
         }

@@ -41,7 +41,6 @@ impl CudaOperation for Components {
         for (member, extent) in [("depth", shape.depth), ("height", shape.height), ("width", shape.width)] {
             p.int(member, extent.cast_signed());
         }
-        p.int("neighbours", how.bits() as isize);
         let counts = self.value == ComponentValue::Size;
         let args = args![
             "p.pass",
@@ -53,10 +52,10 @@ impl CudaOperation for Components {
             "p.depth",
             "p.height",
             "p.width",
-            "p.neighbours",
             Expr::Shared(DType::I32, 0),
         ];
-        let body = [CppCall::new("hs_components", template![counts, THREADS, EACH], args).into()];
+        let body =
+            [CppCall::new("hs_components", template![usize::from(how.bits()), counts, THREADS, EACH], args).into()];
         let passes = LaunchSequence {
             count: PASSES - u32::from(counts),
             repeated: 0,
