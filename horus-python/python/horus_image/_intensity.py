@@ -263,7 +263,10 @@ def adjust_sigmoid(image: ArrayLike, cutoff: Float = 0.5, gain: Float = 10, inv:
     return _corrected("adjust_sigmoid", image, corrected)
 
 
-@public("exposure", module="skimage.exposure.exposure", rust="histogram", opencv="cv.calcHist", accel=Terms("counts_of_integers"))
+@public(
+    "exposure", module="skimage.exposure.exposure", rust="histogram", opencv="cv.calcHist", differs="NaN is ignored",
+    accel=Terms("counts_of_integers")
+)
 @of_any_library
 def histogram(
     image: ArrayLike, nbins: int = 256, source_range: str = "image", normalize: bool = False, *, channel_axis: int | None = None
@@ -318,7 +321,7 @@ def histogram(
     return found[0] if channel_axis is None else np.stack(found), centres
 
 
-@public("exposure", module="skimage.exposure.exposure", rust="histogram", accel=Terms("counts_of_integers"))
+@public("exposure", module="skimage.exposure.exposure", rust="histogram", differs="NaN is ignored", accel=Terms("counts_of_integers"))
 @of_any_library
 def cumulative_distribution(image: ArrayLike, nbins: int = 256) -> tuple[Array, Array]:
     """The share of pixels that are not brighter than each bin of the histogram (``skimage.exposure.cumulative_distribution``).

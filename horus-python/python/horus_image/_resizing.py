@@ -427,7 +427,7 @@ def integral_image(image: ArrayLike, *, dtype: npt.DTypeLike | None = None) -> P
     Parameters
     ----------
     image : array_like or Image
-        Sums are added in ``float64``.
+        Sums are added in ``float64``, of each channel of an image by itself.
     dtype : data-type, optional
         The type of the result; by default ``float64``, of arrays of integers one of 64 bits. Sums of an image that it does not hold
         become its limits; of an array they wrap, as in scikit-image.

@@ -148,7 +148,10 @@ def threshold_yen(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt
     return float(centres[criterion.argmax()])
 
 
-@public("filters", module="skimage.filters.thresholding", differs="a float", accel=Terms("integers", scalar=np.int64))
+@public(
+    "filters", module="skimage.filters.thresholding", differs="a float; NaN is ignored; each number of a mask has its bin",
+    accel=Terms("integers", scalar=np.int64)
+)
 @of_any_library
 def threshold_isodata(
     image: ArrayLike | None = None,
@@ -187,7 +190,10 @@ def threshold_isodata(
     return found if return_all else float(found[0])
 
 
-@public("filters", module="skimage.filters.thresholding", differs="a float", accel=Terms("integers", scalar=np.int64))
+@public(
+    "filters", module="skimage.filters.thresholding", differs="a float; NaN is ignored; each number of a mask has its bin",
+    accel=Terms("integers", scalar=np.int64)
+)
 @of_any_library
 def threshold_minimum(
     image: ArrayLike | None = None,
@@ -258,7 +264,10 @@ def threshold_mean(image: ArrayLike) -> float:
     return _horus.reduce(as_numbers(given.image), "mean")
 
 
-@public("filters", module="skimage.filters.thresholding", differs="a float", accel=Terms("integers", scalar=np.int64))
+@public(
+    "filters", module="skimage.filters.thresholding", differs="a float; NaN is ignored; each number of a mask has its bin",
+    accel=Terms("integers", scalar=np.int64)
+)
 @of_any_library
 def threshold_triangle(image: ArrayLike, nbins: int = 256) -> float:
     """The brightness whose count is farthest below a line from the highest count to the longer end of the histogram
