@@ -410,6 +410,20 @@ class _OnHost:
         return self.image.__dlpack__(max_version=asked.get("max_version"), dl_device=(1, 0), copy=True)
 
 
+def is_in_chunks_of_dask(library: Any) -> None:
+    """Chunks of CuPy make chunks of CuPy, with the bits of the whole."""
+    if not isinstance(library, CuPy):
+        return
+    da = importlib.import_module("dask.array")
+    array = ramp((300, 400))
+    chunks = da.from_array(library.make(array), chunks=(90, 150), asarray=False)
+    result = hi.dask.map_overlap(lambda image: ndimage.gaussian_filter(image, 2.0), chunks)
+    found = result.compute()
+    assert isinstance(result._meta, library.cp.ndarray)
+    assert isinstance(found, library.cp.ndarray)
+    assert library.host(found).tobytes() == ndimage.gaussian_filter(array, 2.0).tobytes()
+
+
 CHECKS = [
     comes_back,
     computes_the_bits_of_the_host,
@@ -427,6 +441,7 @@ CHECKS = [
     channels_lie_beside_each_other,
     errors_are_clear,
     hands_out_host_memory,
+    is_in_chunks_of_dask,
 ]
 
 

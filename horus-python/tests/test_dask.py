@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import subprocess
 import sys
@@ -406,3 +407,61 @@ def test_each_chunk_of_a_store_is_read_once_and_dropped() -> None:
     second = [(46, 64), (64, 80), (80, 96), (96, 100)]
     assert sorted(store.rows) == sorted(first + second)
     assert store.most == 2
+
+
+class OnGpu:
+    """What of an array of CuPy is used, with its pixels on the host."""
+
+    def __init__(self, pixels: Array) -> None:
+        self.pixels = pixels
+        self.shape, self.dtype, self.ndim, self.nbytes = pixels.shape, pixels.dtype, pixels.ndim, pixels.nbytes
+        self.device = Device()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self) -> object:
+        raise BufferError("pixels on a GPU")
+
+    def __array__(self, *_: Any) -> Array:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+    def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> OnGpu:
+        return OnGpu(function(*(one.pixels if isinstance(one, OnGpu) else one for one in args), **kwargs))
+
+    def __getitem__(self, key: Any) -> OnGpu:
+        return OnGpu(self.pixels[key])
+
+    def copy(self) -> OnGpu:
+        return OnGpu(self.pixels.copy())
+
+    def get(self) -> Array:
+        return self.pixels
+
+
+class Device(contextlib.nullcontext[None]):
+    """The GPU of such an array."""
+
+    id = 0
+
+
+@pytest.mark.parametrize("before", [(), (2,)])
+def test_chunks_of_a_gpu_make_such_chunks(monkeypatch: pytest.MonkeyPatch, before: tuple[int, ...]) -> None:
+    opened = []
+
+    def session(device: str | None, **kwargs: Any) -> hi.Session:
+        opened.append(device)
+        return hi.Session("cpu", **kwargs)
+
+    monkeypatch.setattr(hi.dask, "Session", session)
+    monkeypatch.setattr(hi.dask, "_idle", {})
+    array = picture((*before, 50, 70))
+    chunks = da.from_array(array, chunks=(1, 20, 30)[-array.ndim :]).map_blocks(OnGpu, meta=OnGpu(array[..., :0, :0]))
+    result = map_overlap(five, chunks)
+    assert isinstance(result._meta, OnGpu)
+    key = (result.name, *(0 for _ in before), 1, 2)
+    found = dask.get(dict(result.dask), [key])[0]
+    assert isinstance(found, OnGpu)
+    expected = whole(five, array[0] if before else array)[20:40, 60:70]
+    assert found.pixels.reshape(expected.shape).tobytes() == expected.tobytes()
+    assert set(opened) == {"cuda:0"}

@@ -242,7 +242,7 @@ def _on_host(value: Any) -> Any:
         return _of_gpu(value) if part else _on_host(value.keeper)
     if not is_other(value):
         return value.compute() if hasattr(value, "_core") else value
-    if not _is_on_gpu(value):
+    if not is_on_gpu(value):
         return read(value)
     for name in ("get", "cpu", "copy_to_host"):
         # CuPy's, PyTorch's and Numba's copies on the host.
@@ -273,7 +273,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _is_on_gpu(array: Any) -> bool:
+def is_on_gpu(array: Any) -> bool:
     """Returns true for an array of another library that is not in memory of the host."""
     if hasattr(type(array), "__dlpack_device__"):
         return array.__dlpack_device__()[0] not in HOST
@@ -282,7 +282,7 @@ def _is_on_gpu(array: Any) -> bool:
 
 def read_beside(array: Any, session: Session) -> np.ndarray[Any, Any] | DeviceArray:
     """An array for a computation in a session: on its GPU as it is, of another GPU an error, and else on the host."""
-    on_gpu = isinstance(array, DeviceArray) or (is_other(array) and _is_on_gpu(array))
+    on_gpu = isinstance(array, DeviceArray) or (is_other(array) and is_on_gpu(array))
     return on_host(array) if on_gpu and (_gpu_of(session) is None or not is_native(dtype_of(array))) else read(array)
 
 
@@ -294,7 +294,7 @@ def dtype_of(array: Any) -> np.dtype[Any]:
         if interface is not None:
             told = np.dtype(interface["typestr"])
         else:
-            told = array if _is_on_gpu(array) else read(array)
+            told = array if is_on_gpu(array) else read(array)
     dtype: np.dtype[Any] = told if isinstance(told, np.dtype) else np.dtype(told.dtype)
     return dtype
 
@@ -309,7 +309,7 @@ def write_into(output: Any, result: Any, casting: Any = "same_kind") -> Any:
     if isinstance(output, np.ndarray):
         np.copyto(output, on_host(result), casting=casting)
         return output
-    if not _is_on_gpu(output):
+    if not is_on_gpu(output):
         np.copyto(in_place(output), on_host(result), casting=casting)
         return output
     dtype = dtype_of(output)
@@ -409,7 +409,7 @@ def adapted(function: Callable[..., Any], names: Sequence[str], args: tuple[Any,
                 raise RuntimeError("output shape not correct")
             write_into(output, image, "unsafe")
             continue
-        if _is_on_gpu(output):
+        if is_on_gpu(output):
             write_into(output, memory, "unsafe")
         result = output if result is memory else result
     return (result,)
@@ -417,8 +417,8 @@ def adapted(function: Callable[..., Any], names: Sequence[str], args: tuple[Any,
 
 def _memory_for(output: Any, input: Any, name: str) -> Any:
     """What takes results for an array of another library: its memory on the host, or memory like it; a type if the result stays on a GPU."""
-    if not _is_on_gpu(output):
+    if not is_on_gpu(output):
         return in_place(output)
-    if name == "output" and (isinstance(input, DeviceArray) or (is_other(input) and _is_on_gpu(input))):
+    if name == "output" and (isinstance(input, DeviceArray) or (is_other(input) and is_on_gpu(input))):
         return dtype_of(output)
     return np.empty(tuple(output.shape), dtype_of(output))

@@ -31,6 +31,7 @@ except ImportError as error:
 
 from . import _horus
 from ._dtype import ready
+from ._foreign import is_on_gpu, on_host
 from ._image import Array, Image, made, native
 from ._ranks import ALONE
 from ._session import Session, chosen_threads, current, recording_parts
@@ -84,6 +85,7 @@ def map_overlap(
         The last two axes are rows and columns. Axes before these hold other pictures; arrays that have any have the same. Of a store - of
         Zarr or HDF5, or anything else with a shape, a type and slices - each task reads what it needs by itself: nothing is kept for, or
         sent to, the neighbours of a chunk, as it is of an array of Dask. It reads the rows of a few chunks of the store at a time.
+        Chunks of CuPy are computed on their GPU, and make a result of such chunks: pixels pass through the host's memory.
     chunks : optional
         Chunks of the rows and columns of the result, in any form that Dask takes; by default those of the first array.
     volume : bool, optional
@@ -158,7 +160,9 @@ def map_overlap(
     layers = HighLevelGraph.from_collections(name, graph, dependencies=read)
     other = () if found.count == 2 else (result.shape[0 if found.volume else 2],)
     ends = (*pictures, *found.at(*grid, other))
-    return da.Array(layers, name, ends, meta=np.empty((0,) * len(ends), result.dtype))
+    meta: Any = np.empty((0,) * len(ends), result.dtype)
+    on_gpu = next((given.array._meta for given in inputs if is_on_gpu(given.array._meta)), None)
+    return da.Array(layers, name, ends, meta=meta if on_gpu is None else np.asarray(meta, like=on_gpu))
 
 
 def zonal_statistics(
@@ -202,7 +206,7 @@ def zonal_statistics(
 def _zones(image: Any, zones: Any, names: Sequence[str], nodata: float | None) -> Zones:
     """A task: measures a band."""
     with _session():
-        return measured(*entered(np.asarray(image), np.asarray(zones)), names, nodata)
+        return measured(*entered(on_host(image), on_host(zones)), names, nodata)
 
 
 @dataclass(frozen=True)
@@ -303,14 +307,18 @@ class _Chunk:
     pictures: tuple[int, ...]
     """Extents of the axes before those of pictures."""
 
-    def __call__(self, *blocks: Array) -> Array:
-        found = [self._computed(at, blocks) for at in np.ndindex(self.pictures)]
-        if not self.pictures:
-            return found[0]
-        every: Array = np.stack(found).reshape(self.pictures + found[0].shape)
-        return every
+    def __call__(self, *blocks: Any) -> Any:
+        on_gpu = next((block for block in blocks if is_on_gpu(block)), None)
+        device = None if on_gpu is None else f"cuda:{on_gpu.device.id}"
+        given = [block if isinstance(block, _Stored) else on_host(block) for block in blocks]
+        found = [self._computed(at, given, device) for at in np.ndindex(self.pictures)]
+        every = np.stack(found).reshape(self.pictures + found[0].shape) if self.pictures else found[0]
+        if on_gpu is None:
+            return every
+        with on_gpu.device:
+            return np.asarray(every, like=on_gpu)
 
-    def _computed(self, at: tuple[int, ...], blocks: Sequence[Any]) -> Array:
+    def _computed(self, at: tuple[int, ...], blocks: Sequence[Any], device: str | None) -> Array:
         every = iter(blocks)
         given = [
             [(*corner, _picture(next(every), at, kind.axes.count)) for corner in corners]
@@ -318,7 +326,7 @@ class _Chunk:
         ]
         first, last = self.window[0].start, self.window[0].stop
         pixels: Array | None = None
-        with _session() as session:
+        with _session(device) as session:
             for start, part in self._bands(session, given):
                 shape = list(part.shape)
                 height, shape[self.axes.rows] = shape[self.axes.rows], last - first
@@ -353,7 +361,6 @@ class _Chunk:
 def _picture(block: Any, at: tuple[int, ...], count: int) -> Any:
     if isinstance(block, _Stored):
         return block.picture(at)
-    block = np.asarray(block)
     return block[at] if block.ndim > count else block
 
 
@@ -423,7 +430,7 @@ class _Rows:
     def _block(self, start: int, stop: int) -> tuple[int, int, Array]:
         _, left, _, columns = self.of.region
         key = *self.of.before, *self.of.axes.at(slice(start, stop), slice(left, left + columns), slice(None))
-        return start, left, np.asarray(self.of.store[key])
+        return start, left, on_host(self.of.store[key])
 
 
 _Corner = tuple[int, int]
@@ -488,7 +495,7 @@ def _inputs(arrays: Sequence[Any], axes: _Axes) -> list[_Input]:
     inputs = []
     pictures: tuple[tuple[int, ...], ...] | None = None
     for given in arrays:
-        here = isinstance(given, np.ndarray) or hasattr(given, "__dask_graph__") or not hasattr(given, "dtype")
+        here = isinstance(given, np.ndarray) or hasattr(given, "__dask_graph__") or not hasattr(given, "dtype") or is_on_gpu(given)
         array = da.asarray(given)
         if array.ndim < axes.count:
             raise ValueError(f"map_overlap: an array of shape {array.shape} has too few axes; {axes.count} are needed")
@@ -546,26 +553,26 @@ def _warn_of_much(kinds: Sequence[_Kind], reads: Sequence[Sequence[_Region | Non
             warnings.warn(message, PerformanceWarning, stacklevel=3)
 
 
-_idle: dict[int | None, list[Session]] = {}
-"""Sessions that no task uses, by their number of threads."""
+_idle: dict[tuple[str | None, int | None], list[Session]] = {}
+"""Sessions that no task uses, by their device and their number of threads."""
 _lock = threading.Lock()
 
 
 @contextmanager
-def _session() -> Iterator[Session]:
+def _session(device: str | None = None) -> Iterator[Session]:
     """A session of a task's own: evaluations of one session take turns."""
-    threads = _share()
+    kind = device, _share()
     with _lock:
-        kept = _idle.setdefault(threads, [])
+        kept = _idle.setdefault(kind, [])
         session = kept.pop() if kept else None
-    session = session or Session(threads=threads, comm=ALONE)
+    session = session or Session(device, threads=kind[1], comm=ALONE)
     try:
         with session:
             yield session
     finally:
         session.trim()  # else each worker keeps the memory of the largest bands while it reads and writes
         with _lock:
-            _idle.setdefault(threads, []).append(session)
+            _idle.setdefault(kind, []).append(session)
 
 
 def _share() -> int | None:
