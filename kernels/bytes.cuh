@@ -5,7 +5,7 @@
 // 3 of rows g and g + 8, then the pixels 16 further; `b` taps 4 t to 4 t + 3 of column g, then the taps 16 further;
 // `sum` columns 2 t and 2 t + 1 of row g, then of row g + 8.
 template <bool SIGNED> HS_FN void hs_multiply(int (&sum)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-#if !defined(HS_EMULATE) && __CUDA_ARCH__ >= 800
+#if !defined(HS_PORTABLE) && __CUDA_ARCH__ >= 800
     if (SIGNED)
         asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
             : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])

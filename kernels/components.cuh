@@ -5,12 +5,8 @@
 
 enum { HS_BACKGROUND = -2147483647 - 1 };
 
-#ifdef HS_EMULATE
-HS_FN int hs_now(const int* p) { return *p; }
-#else
 // The current value of all threads, not a cached one.
 HS_FN int hs_now(const int* p) { return *(const volatile int*)p; }
-#endif
 
 // The root of pixel i. SHORTER compresses the path to it. It may write a stale value, which is nearer to the pixel than
 // the current one.

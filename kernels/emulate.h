@@ -1,6 +1,7 @@
 // Runs a generated kernel on the host, one fibre per thread of a block, so that its results can be checked to the bit
 // on machines without a GPU. Prepended to the source in place of NVRTC's built-ins by the emulation test.
-#define HS_EMULATE 1
+#define HS_PORTABLE 1
+#define HS_HIDE(v) ((void)0)
 #include <csetjmp>
 #include <ucontext.h>
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The transcendental functions: the operations of horus_core::dtype::math (horus-base/src/dtype/math) in the same
 // order, so that every bit agrees; that module explains them. Only programs that call one of them include this file.
 
-#ifdef HS_EMULATE
+#ifdef HS_PORTABLE
 template <class D, class S> HS_FN D hs_reinterpret(S v) {
     D d;
     memcpy(&d, &v, sizeof(d));

@@ -122,8 +122,11 @@ HS_FLOAT(f64, )
 
 // A number of which the compiler knows nothing. It knows that results of comparisons are 0 or 1, and then loses signs
 // of zeros: it negates a 0 to 0, and replaces a minimum by a comparison with a zero that it derived.
-#ifdef HS_EMULATE
-template <class T> HS_FN T hs_opaque(T v) { return v; }
+#ifdef HS_PORTABLE
+template <class T> HS_FN T hs_opaque(T v) {
+    HS_HIDE(v);
+    return v;
+}
 #else
 HS_FN f32 hs_opaque(f32 v) {
     asm("" : "+f"(v));
@@ -137,7 +140,7 @@ HS_FN f64 hs_opaque(f64 v) {
 
 // Division of many floats, operation by operation like the processor's own, without its branch for each. Operands for
 // which an operation may over- or underflow are detected for all at the end; the division is then repeated.
-#ifdef HS_EMULATE
+#ifdef HS_PORTABLE
 HS_FN f32 hs_reciprocal(f32 b) { return 1.0f / b; }
 // The host's fmaxf returns a signalling NaN, the GPU's any other operand.
 HS_FN f32 hs_most(f32 a, f32 b) { return b > a ? b : a; }
@@ -225,7 +228,7 @@ template <> __device__ __forceinline__ f64 hs_of_key<f64, u64>(u64 key) {
 }
 
 // The first and the last of two floats in this order. A GPU's minimum and maximum know it.
-#ifndef HS_EMULATE
+#ifndef HS_PORTABLE
 HS_FN f32 hs_lower(f32 a, f32 b) {
     f32 v;
     asm("min.f32 %0, %1, %2;" : "=f"(v) : "f"(a), "f"(b));
@@ -446,7 +449,7 @@ template <class T, int A, int N> struct hs_span {
 // Stores a vector in the memory of the GPU or the host. NVRTC 13.0 splits the assignment of some vectors into elements,
 // which the memory of the host stores at a tenth of the rate.
 template <class T, int N> HS_FN void hs_put(T* p, const hs_vec<T, N>& v) {
-#ifndef HS_EMULATE
+#ifndef HS_PORTABLE
     if constexpr (sizeof(v) == 16) {
         const hs_vec<u32, 4> w = *reinterpret_cast<const hs_vec<u32, 4>*>(&v);
         asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.v[0]), "r"(w.v[1]), "r"(w.v[2]),

@@ -2,12 +2,8 @@
 // grow, never beyond their final values, whatever the order of threads: a stale value of another line is read again in
 // the next round. A round without a write has read the current value of every pixel and of each of its neighbours.
 
-#ifdef HS_EMULATE
-template <class T> HS_FN T hs_seen(const T* p) { return *p; }
-#else
 // A pixel of a line that another thread may be writing: not a value cached since the last round.
 template <class T> HS_FN T hs_seen(const T* p) { return *(const volatile T*)p; }
-#endif
 
 template <bool EROSION, class T> HS_FN bool hs_further(T a, T b) { return EROSION ? a < b : a > b; }
 

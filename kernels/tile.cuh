@@ -1,6 +1,6 @@
 // Tiles of an input in shared memory, with borders resolved, so that code that reads them handles no borders.
 
-#ifdef HS_EMULATE
+#ifdef HS_PORTABLE
 template <int BYTES> HS_FN void hs_copy_async(void* shared, const void* global) { memcpy(shared, global, BYTES); }
 HS_FN void hs_commit() {}
 template <int PENDING> HS_FN void hs_wait() {}
@@ -126,7 +126,7 @@ HS_CALLED void hs_load_tile_called(T* s, const IMAGE in, int y0, int x0, bool al
     hs_load_tile<BORDER_Y, BORDER_X, ROWS, COLS, PITCH, THREADS>(s, in, y0, x0, aligned, v);
 }
 
-#ifdef HS_EMULATE
+#ifdef HS_PORTABLE
 HS_FN u32 hs_high_product(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 #else
 HS_FN u32 hs_high_product(u32 a, u32 b) { return __umulhi(a, b); }

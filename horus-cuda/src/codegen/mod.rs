@@ -376,9 +376,9 @@ fn entry(bounds: impl Display, body: &str) -> String {
     )
 }
 
-/// Assembles a source: headers, parameters, code. Only the host emulation defines `HS_EMULATE`.
+/// Assembles a source: headers, parameters, code. `HS_PORTABLE` is defined before those that other compilers than NVRTC compile.
 fn assemble(headers: &[&str], params: &str, code: &str) -> String {
-    let mut s = String::from("#ifndef HS_EMULATE\n#define HS_INFINITY __int_as_float(0x7f800000)\n");
+    let mut s = String::from("#ifndef HS_PORTABLE\n#define HS_INFINITY __int_as_float(0x7f800000)\n");
     s.push_str("extern __shared__ __align__(128) unsigned char hs_smem[];\n#endif\n");
     // Functions that few programs call follow the prelude.
     let calls = |functions: &[&str]| {
