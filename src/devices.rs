@@ -28,6 +28,28 @@ pub(crate) struct RankOnNode {
     pub(crate) ranks: usize,
 }
 
+/// Keeps the GPU that is current on this thread for other libraries of the process. Evaluations make theirs current;
+/// when the result is dropped, the GPU from before is current again.
+///
+/// ```
+/// use horus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let session = Session::new()?;
+/// let kept = horus::keep_current_gpu();
+/// let sum = Image::<f32>::constant(&session, (3, 4), 2.0).sum().get()?;
+/// drop(kept);
+/// assert_eq!(sum, 24.0);
+/// # Ok(())
+/// # }
+/// ```
+pub fn keep_current_gpu() -> impl Sized {
+    #[cfg(feature = "cuda")]
+    return horus_cuda::CallersContext::keep();
+    #[cfg(not(feature = "cuda"))]
+    return None::<()>;
+}
+
 /// Opens the chosen device and logs it; `Auto` is a usable GPU if there is one, else the CPU.
 pub(crate) fn open(choice: &DeviceChoice, threads: Option<usize>, local: RankOnNode) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };

@@ -199,6 +199,7 @@ pub use horus_core::io::AnyImage;
 /// ([`Image::to_array`](prelude::Image::to_array)). Import it from here: arrays of other versions
 /// are different types.
 pub use horus_core::ndarray;
+pub use devices::keep_current_gpu;
 pub use ranks::{ranks, ranks_beside};
 pub use session::{Builder, Session};
 

@@ -34,4 +34,5 @@ pub mod tuning;
 pub mod workloads;
 
 pub use device::{CudaDevice, Gpu, Limiter, Resources, Statistics};
+pub use driver::CallersContext;
 pub use ending::end_process;

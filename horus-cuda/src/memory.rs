@@ -20,7 +20,7 @@ use horus_core::host::external::Owner;
 use horus_core::settings::GPU_MEMORY;
 
 use crate::clock::GpuClock;
-use crate::driver::{CudaContext, CudaEvent, CudaStream, check, during};
+use crate::driver::{CallersContext, CudaContext, CudaEvent, CudaStream, check, during};
 
 use self::usage::AllocatedBytes;
 
@@ -328,6 +328,7 @@ impl Drop for GpuBlock {
         if let Some(owner) = self.owner.take() {
             return self.core.retain_array(Box::new(owner));
         }
+        let _context = CallersContext::keep();
         if self.at == 0 || self.core.context.bind().is_err() {
             return;
         }
@@ -404,6 +405,7 @@ impl Drop for CudaMemory {
             return;
         }
         core.used.subtract(self.bytes);
+        let _context = CallersContext::keep();
         let is_bound = core.context.bind().is_ok();
         // An exchange in another stream may still read or write the block. Later work of this stream waits for the
         // exchange, after which the block can be freed. If that order cannot be established, the exchange keeps the

@@ -67,7 +67,9 @@ pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send)
             sleep();
         }
         INSIDE.fetch_add(1, Ordering::SeqCst);
+        let gpu = horus::keep_current_gpu();
         let done = with_detached(true, work);
+        drop(gpu);
         INSIDE.fetch_sub(1, Ordering::SeqCst);
         if !may_return() {
             sleep();

@@ -424,6 +424,22 @@ def is_in_chunks_of_dask(library: Any) -> None:
     assert library.host(found).tobytes() == ndimage.gaussian_filter(array, 2.0).tobytes()
 
 
+def the_current_gpu_stays(library: Any) -> None:
+    """Other libraries allocate on the GPU that was current before."""
+    if not isinstance(library, CuPy):
+        return
+    runtime = library.cp.cuda.runtime
+    for gpu in range(runtime.getDeviceCount()):
+        for other in range(runtime.getDeviceCount()):
+            with library.cp.cuda.Device(gpu):
+                with hi.session(device=f"cuda:{other}"):
+                    image = hi.asarray(ramp((300, 400))) * 2
+                    image.max()
+                del image
+                assert runtime.getDevice() == gpu
+                assert library.cp.zeros(3).device.id == gpu
+
+
 CHECKS = [
     comes_back,
     computes_the_bits_of_the_host,
@@ -442,6 +458,7 @@ CHECKS = [
     errors_are_clear,
     hands_out_host_memory,
     is_in_chunks_of_dask,
+    the_current_gpu_stays,
 ]
 
 

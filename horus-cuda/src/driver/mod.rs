@@ -1,5 +1,6 @@
 //! Checked calls of the driver, and handles that are freed on drop.
 
+mod current;
 mod function;
 mod graph;
 mod runs;
@@ -11,6 +12,7 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUresult, CUstream};
 use horus_core::error::DeviceError;
 
+pub use current::CallersContext;
 pub(crate) use function::{KernelFunction, LaunchConfig};
 pub(crate) use graph::{CudaGraph, GraphTask};
 pub(crate) use runs::{ContiguousHostCopy, StridedHostCopy, grouped};
@@ -120,8 +122,7 @@ impl CudaContext {
 
     /// Makes the context current on this thread.
     pub(crate) fn bind(&self) -> Result<(), DeviceError> {
-        // SAFETY: the context lives as long as `self`.
-        check(unsafe { sys::cuCtxSetCurrent(self.handle) }, || "using the GPU".into())
+        current::make_current(self.handle)
     }
 
     pub(crate) fn attribute(&self, which: sys::CUdevice_attribute) -> Result<i32, DeviceError> {

@@ -8,7 +8,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use horus_core::host::buffer::HostBuffer;
 
 use super::{Core, CudaMemory, ForeignOwners, GpuBlock, GpuDownload, MemoryOwner};
-use crate::driver::CudaEvent;
+use crate::driver::{CallersContext, CudaEvent};
 
 impl Core {
     /// Releases the memory of launches that the stream has passed. The context must be current.
@@ -49,6 +49,7 @@ impl Core {
     /// Keeps an array that launches have used, until the stream of its library waits for them or the stream has passed
     /// them.
     pub(super) fn retain_array(&self, owner: MemoryOwner) {
+        let _context = CallersContext::keep();
         if self.is_idle() {
             return;
         }
@@ -61,6 +62,7 @@ impl Core {
 
     /// Keeps the owner of memory that launches have used, until the stream has passed them.
     pub(super) fn retain_owner(&self, held: MemoryOwner) {
+        let _context = CallersContext::keep();
         if self.is_idle() {
             return;
         }

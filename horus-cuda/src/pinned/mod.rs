@@ -14,7 +14,7 @@ use horus_core::host::buffer::HostMemory;
 use horus_core::host::sequential_output::SequentialOutput;
 use horus_core::host::workers::Workers;
 
-use crate::driver::{check, during};
+use crate::driver::{CallersContext, check, during};
 use crate::memory::Core;
 
 pub(crate) use blocks::{PinnedBlock, PinnedBlocks, PinnedLimits};
@@ -124,6 +124,7 @@ impl HostMemory for Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        let _context = CallersContext::keep();
         // Without a context nothing is pinned any more, and the driver's memory is gone.
         let bound = self.core.context.bind().is_ok();
         // SAFETY: made in one of these ways and not used after; owners wait for transfers before

@@ -143,6 +143,7 @@ def map_overlap(
         reads = [result[found.at(*window, slice(None))]._core.reads(sources) for window in windows]
     _warn_of_much(kinds, reads)
 
+    on_gpu = next((given.array._meta for given in inputs if is_on_gpu(given.array._meta)), None)
     token = tokenize(program, kwargs, [given.array for given in inputs], grid, volume, channels)
     name = f"{getattr(program, '__name__', 'program')}-{token}"
     graph: dict[Any, Any] = {}
@@ -153,7 +154,9 @@ def map_overlap(
             parts = [given.parts(region, loop, f"overlap-{i}-{token}", graph) for i, (given, region) in needed]
             corners = tuple(tuple(corner for corner, _ in of) for of in parts)
             extents = tuple(sizes[i] for sizes, i in zip(pictures, loop, strict=True))
-            task = _Chunk(recorded, found, window, _band(result, found, window, kinds, regions), corners, extents)
+            # A GPU has no caches for bands, and a start for each.
+            band = _band(result, found, window, kinds, regions) if on_gpu is None else window[0].stop - window[0].start
+            task = _Chunk(recorded, found, window, band, corners, extents)
             key = name, *loop, *found.at(*place, 0)
             graph[key] = (task, *(part for of in parts for _, part in of))
     read = [given.array for given in inputs if given.store is None]
@@ -161,7 +164,6 @@ def map_overlap(
     other = () if found.count == 2 else (result.shape[0 if found.volume else 2],)
     ends = (*pictures, *found.at(*grid, other))
     meta: Any = np.empty((0,) * len(ends), result.dtype)
-    on_gpu = next((given.array._meta for given in inputs if is_on_gpu(given.array._meta)), None)
     return da.Array(layers, name, ends, meta=meta if on_gpu is None else np.asarray(meta, like=on_gpu))
 
 
