@@ -49,7 +49,7 @@ step cargo fmt --all --check
 # With every feature, and with the tests that scripts/gpu.sh runs on a GPU; always the same, so that crates are compiled once.
 features=(--workspace --features "horus-image/image,horus-apps/mpi,horus-models/mpi,horus-tools/mpi,horus-mpi/mpi,horus-apps/zarr")
 step cargo clippy "${features[@]}" --all-targets --quiet -- -D warnings
-step cargo clippy "${features[@]}" --test gpu --quiet -- -D warnings
+step cargo clippy "${features[@]}" --test gpu --test hip --quiet -- -D warnings
 # The kernels of other processors, which no test here runs (scripts/aarch64.sh does), if their standard library can be had.
 if timeout 120 rustup target add aarch64-unknown-linux-gnu 2>/dev/null; then
   step cargo check --target aarch64-unknown-linux-gnu -p horus-cpu --quiet
