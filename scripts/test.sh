@@ -50,11 +50,13 @@ step cargo fmt --all --check
 features=(--workspace --features "horus-image/image,horus-apps/mpi,horus-models/mpi,horus-tools/mpi,horus-mpi/mpi,horus-apps/zarr")
 step cargo clippy "${features[@]}" --all-targets --quiet -- -D warnings
 step cargo clippy "${features[@]}" --test gpu --test hip --quiet -- -D warnings
-# The kernels of other processors, which no test here runs (scripts/aarch64.sh does), if their standard library can be had.
-if timeout 120 rustup target add aarch64-unknown-linux-gnu 2>/dev/null; then
-  step cargo check --target aarch64-unknown-linux-gnu -p horus-cpu --quiet
+# Windows and macOS, on which nothing was run, and with macOS the kernels of aarch64, which scripts/aarch64.sh runs: if their
+# standard libraries can be had. C code is not compiled.
+if timeout 120 rustup target add x86_64-pc-windows-gnu aarch64-apple-darwin 2>/dev/null; then
+  step env RUSTFLAGS='-D warnings' {CC,AR}_{x86_64_pc_windows_gnu,aarch64_apple_darwin}=true \
+    cargo check --target x86_64-pc-windows-gnu --target aarch64-apple-darwin -p horus-apps --quiet
 else
-  echo "Rust for aarch64 cannot be had here: its kernels were not compiled"
+  echo "Rust for Windows and macOS cannot be had here: nothing was compiled for them"
 fi
 # Licences and sources of the dependencies, and known advisories if the database is reachable.
 if command -v cargo-deny >/dev/null; then

@@ -5,7 +5,9 @@
 //! whose bytes are the same sample of four neighbouring pixels. Taps are quads, too, with zeros after the last of a
 //! row. Signed pixels are stored with 128 added; sums begin with a correction.
 
-use super::simd::{Isa, Lanes};
+use super::simd::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::simd::Lanes;
 use horus_base::dtype::DType;
 use horus_plan::ops::neighbourhood::{Filter, FilterLayout};
 
@@ -95,9 +97,11 @@ pub(crate) fn widen(bytes: &[u8], samples: usize, flip: u8, quads: &mut [i32]) {
 }
 
 /// A quad, or its sum.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct One(i32);
 
+#[cfg(target_arch = "x86_64")]
 impl Lanes for One {
     type Elem = i32;
     type One = One;

@@ -1,7 +1,6 @@
 //! Detection of forks. A child process has only the thread that forked, and no device: the sessions of its parent do
 //! not work there.
 
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -11,7 +10,7 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 pub fn generation() -> u32 {
     #[cfg(unix)]
     {
-        static ONCE: Once = Once::new();
+        static ONCE: std::sync::Once = std::sync::Once::new();
         extern "C" fn forked() {
             FORKS.fetch_add(1, Ordering::Relaxed);
         }

@@ -2,7 +2,6 @@
 //! may write to the program.
 
 use std::fs::{File, Metadata};
-use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -62,7 +61,9 @@ fn installed(path: &Path, executable: &Path) -> std::io::Result<Package> {
 /// Fails if anyone may write to the package who may not write to the executable: its content is executed.
 #[cfg(unix)]
 fn trusted(data: &Metadata, program: &Metadata) -> std::io::Result<()> {
+    use std::io::{Error, ErrorKind};
     use std::os::unix::fs::MetadataExt as _;
+
     // SAFETY: asks for a number, and always succeeds.
     let user = unsafe { libc::geteuid() };
     let refused = |why: String| Err(Error::new(ErrorKind::PermissionDenied, why));
