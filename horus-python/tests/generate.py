@@ -60,6 +60,11 @@ SIGNATURES: dict[str, list[tuple[dict[str, str], str]]] = {
     ],
     # A number has the type of the pixels, as of NumPy's reductions.
     "Measured": [({"index": "SupportsIndex | None"}, "Any"), ({"labels": "ArrayLike", "index": "HostArray"}, "Array"), ({}, "Array | Any")],
+    "Positions": [({"index": "SupportsIndex | None"}, "tuple[np.int64, ...]"), ({}, "list[tuple[np.int64, ...]]")],
+    "Extrema": [
+        ({"index": "SupportsIndex | None"}, "tuple[Any, Any, tuple[np.int64, ...], tuple[np.int64, ...]]"),
+        ({}, "tuple[Array, Array, list[tuple[np.int64, ...]], list[tuple[np.int64, ...]]]"),
+    ],
     "Centres": [({"index": "SupportsIndex | None"}, "tuple[np.float64, ...]"), ({}, "list[tuple[np.float64, ...]]")],
 }
 """By the name of the result: parameters of other types than in the source, and the result; the last for all arguments."""

@@ -113,6 +113,7 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "ndimage.gaussian_filter1d": (windowed, BOTH, kept),
     "ndimage.gaussian_gradient_magnitude": (windowed, BOTH, kept),
     "ndimage.gaussian_laplace": (windowed, BOTH, kept),
+    "ndimage.geometric_transform": (lambda f, i: f(i, lambda at: at), BOTH, unknown),
     "ndimage.label": (of_mask(lambda f, i: f(i)[0]), BOTH, kept),
     "ndimage.map_coordinates": (lambda f, i: f(i.astype("f8"), [i.astype("f8")] * i.ndim), BOTH, unknown),
     "ndimage.maximum_filter1d": (windowed, BOTH, kept),

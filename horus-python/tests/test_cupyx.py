@@ -48,6 +48,13 @@ standard_deviation(input, labels=None, index=None)
 minimum(input, labels=None, index=None)
 maximum(input, labels=None, index=None)
 median(input, labels=None, index=None)
+minimum_position(input, labels=None, index=None)
+maximum_position(input, labels=None, index=None)
+extrema(input, labels=None, index=None)
+fourier_gaussian(input, sigma, n=-1, axis=-1, output=None)
+fourier_uniform(input, size, n=-1, axis=-1, output=None)
+fourier_ellipsoid(input, size, n=-1, axis=-1, output=None)
+fourier_shift(input, shift, n=-1, axis=-1, output=None)
 center_of_mass(input, labels=None, index=None)
 histogram(input, min, max, bins, labels=None, index=None)
 generate_binary_structure(rank, connectivity)
@@ -71,10 +78,7 @@ distance_transform_edt(image, sampling=None, return_distances=True, return_indic
 """
 """The functions of CuPy 15 that Horus has."""
 
-MISSING: Final = {
-    *("extrema", "fourier_ellipsoid", "fourier_gaussian", "fourier_shift", "fourier_uniform", "generic_filter", "generic_filter1d"),
-    *("generic_gradient_magnitude", "generic_laplace", "labeled_comprehension", "maximum_position", "minimum_position", "value_indices"),
-}
+MISSING: Final = {"generic_filter", "generic_filter1d", "generic_gradient_magnitude", "generic_laplace", "labeled_comprehension"}
 """Those that it does not have."""
 
 OF_CUPY: Final = {"texture_memory", "float64_coords", "block_params", "float64_distances"}
@@ -118,6 +122,8 @@ def values(name: str, parameter: str) -> list[Any]:
     if parameter == "size":
         return [3, 4, 7] if name.endswith("1d") else [3, (2, 5)]
     if parameter == "output":
+        if name.startswith("fourier"):
+            return [np.complex64, "array"]
         return [np.float32, "f8", "array"] if not name.startswith("binary") else ["array"]
     if parameter == "sigma":
         return [1.5, 2] if name.endswith("1d") else [1.5, (0.7, 2)]
@@ -153,6 +159,7 @@ def values(name: str, parameter: str) -> list[Any]:
         "min": [0.1],
         "max": [0.9],
         "bins": [5],
+        "n": [30],
         "connectivity": [1, 2],
         "iterations": [2, 3],
         "mask": [FLOATS > 0.3],
@@ -185,7 +192,9 @@ def inputs(name: str) -> list[Any]:
         return [LABELS]
     if name.startswith("binary") or name in ("label", "distance_transform_edt"):
         return [MASK]
-    return [FLOATS, BYTES] if name not in ("spline_filter", "spline_filter1d") else [FLOATS]
+    # SciPy takes any of several equal extremes.
+    floats = name in ("spline_filter", "spline_filter1d", "extrema", "maximum_position", "minimum_position")
+    return [FLOATS] if floats else [FLOATS, BYTES]
 
 
 def calls(name: str) -> list[dict[str, Any]]:
@@ -227,6 +236,7 @@ def made(name: str, given: Any, call: dict[str, Any]) -> tuple[dict[str, Any], l
             plain = {k: v for k, v in call.items() if k not in ("output", "distances", "indices", *OF_CUPY)}
             shape = (2, *given.shape) if key == "indices" else given.shape
             dtype: Any = np.int32 if key == "indices" else np.float64 if key == "distances" or name != "label" else np.int32
+            dtype = np.complex128 if name.startswith("fourier") else dtype
             if key == "output" and name != "label":
                 shape = np.shape(getattr(scipy.ndimage, name)(given, **plain))
             arguments[key] = np.zeros(shape, dtype)
@@ -249,7 +259,7 @@ def run(function: Any, name: str, given: Any, call: dict[str, Any], by_place: bo
     return [found, *arrays]
 
 
-TOLERANCE: Final = {np.dtype("f4"): 1e-5, np.dtype("f8"): 1e-8}
+TOLERANCE: Final = {np.dtype("f4"): 1e-5, np.dtype("f8"): 1e-8, np.dtype("c8"): 1e-5, np.dtype("c16"): 1e-8}
 """Roundings of the largest pixels; positions of affine maps of planes are held to 2^-32 of a pixel."""
 
 
@@ -263,7 +273,8 @@ def near(ours: Any, theirs: Any, what: str) -> None:
         # Samples of integers half way between two whole numbers are rounded to one or the other, by a rounding of the position.
         whole = 1.0 if theirs.dtype.kind == "u" and what.startswith(GEOMETRY) else 0.0
         tolerance = TOLERANCE.get(theirs.dtype, 0.0)
-        np.testing.assert_allclose(ours.astype(np.float64), theirs.astype(np.float64), rtol=tolerance, atol=tolerance + whole, err_msg=what)
+        wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
+        np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=tolerance, atol=tolerance + whole, err_msg=what)
     elif isinstance(theirs, np.ndarray):
         near(list(ours), list(theirs), what)
     elif isinstance(theirs, (float, np.floating)):

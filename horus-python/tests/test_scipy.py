@@ -19,7 +19,7 @@ FLOORS: dict[str, list[int]] = json.loads((HERE / "scipy_rates.json").read_text(
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     path = tmp_path_factory.mktemp("scipy") / "report.json"
-    modules = ["filters", "morphology", "interpolation", "measurements", "splines", "datatypes"]
+    modules = ["filters", "morphology", "interpolation", "measurements", "splines", "datatypes", "fourier"]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "scipy_suite", "-p", "no:cacheprovider", "--tb=short"]
     command += ["--pyargs", *(f"scipy.ndimage.tests.test_{module}" for module in modules), "--suite-report", str(path)]
     environment = {**os.environ, "PYTHONPATH": str(HERE)}

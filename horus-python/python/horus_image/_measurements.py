@@ -20,7 +20,7 @@ from ._kept import kept, of_session
 from ._public import Terms, public
 from ._session import Session, current, of_parts
 from ._values import Value, beside, enter, read_out
-from .typing import ArrayLike, Centres, Labelled, Measured, Output
+from .typing import ArrayLike, Centres, Extrema, Labelled, Measured, Output, Positions
 
 _LABELS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
 FEW_LABELS: Final = 1 << 18
@@ -146,6 +146,41 @@ class Groups:
             total = self.of("sum", pixels)
             moments = [_horus.binary("mul", pixels, _horus.convert(self.pixels.positions(i), "f64")) for i in range(self.pixels.ndim)]
             return [self.of("sum", moment) / total for moment in moments]
+
+    def firsts(self, name: str) -> tuple[Array, list[tuple[np.int64, ...]]]:
+        """The extreme of each requested label, and the position of the first pixel that has it; 0 of labels without pixels."""
+        extremes, at = self._first(name) if self.single else self._first_of_each(name)
+        places = _indices(at, self.given.shape)
+        return extremes, list(zip(*places, strict=True)) if places else [()] * len(at)
+
+    def _first(self, name: str) -> tuple[Array, Array]:
+        """The extreme of the only group, and its first position: in the first row that has it."""
+        core = self.pixels.numbers()
+        if self.labels is not None:
+            own = _horus.compare("eq", self.labels, 1.0)
+            core = _horus.select(own, self.pixels.floats(), math.inf if name == "min" else -math.inf)
+        depth, rows, columns, _ = core.shape
+        of_rows = _horus.reduce_along(core, name, [2]).to_array([depth * rows])
+        row = int(of_rows.argmin() if name == "min" else of_rows.argmax())
+        there = _horus.crop(core, (row // rows, row % rows, 0), (1, 1, columns)).to_array([columns])
+        return of_rows[row : row + 1], np.array([row * columns + int((there == of_rows[row]).argmax())])
+
+    def _first_of_each(self, name: str) -> tuple[Array, Array]:
+        core, session = self.pixels.numbers(), self.pixels.session
+        depth, rows, columns, _ = core.shape
+        levels, down, along = (_horus.convert(_horus.index(session._core, (depth, rows, columns), axis), "f64") for axis in range(3))
+        numbers = _horus.binary("add", _horus.binary("mul", _horus.binary("add", _horus.binary("mul", levels, rows), down), columns), along)
+        assert self.labels is not None
+        of_label = _horus.by_label(core, self.labels, self.count, name)
+        # A row with the extreme of each label, sampled at the labels.
+        row, _ = enter(of_label, self.name, session)
+        assert row is not None
+        none = _horus.binary("mul", along, 0.0)
+        spread = _horus.remap(row.core, [none, none, _horus.convert(self.labels, "f64")], 0, "nearest", 0.0)
+        there = _horus.compare("eq", _horus.convert(core, "f64"), spread)
+        first = _horus.by_label(_horus.select(there, numbers, math.inf), self.labels, self.count, "min")
+        extremes, at = (np.where(self.counts() > 0, self._picked(values), 0.0) for values in (of_label, first))
+        return extremes, np.where(np.isfinite(at), at, 0.0).astype(np.int64)
 
     def _picked(self, values: Array) -> Array:
         return np.where(self.places >= 0, values[self.places], np.nan)
@@ -308,15 +343,110 @@ def maximum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike 
     return _extreme("max", input, labels, index)
 
 
-def _extreme(name: str, input: Any, labels: Any, index: Any) -> Measured:
+def _with_pixels(name: str, input: Any, labels: Any, index: Any) -> Groups:
+    """The groups of an extreme: the only one has pixels."""
     groups = Groups(name, input, labels, index)
-    empty = groups.empty or (groups.single and groups.labels is not None and groups.counts()[0] == 0)
-    if empty:
+    if groups.empty or (groups.single and groups.labels is not None and groups.counts()[0] == 0):
         raise ValueError("zero-size array to reduction operation has no identity")
+    return groups
+
+
+def _extreme(name: str, input: Any, labels: Any, index: Any) -> Measured:
+    groups = _with_pixels(name, input, labels, index)
     values = groups.of(name)
     if groups.labels is not None and not groups.single:
         values = np.where(groups.counts() > 0, values, 0.0)
     return groups.shaped(values.astype(groups.given.dtype))
+
+
+@public("ndimage", rust="argmin", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite"))
+@of_any_library
+def minimum_position(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Positions:
+    """The position of the first smallest pixel of each label (``scipy.ndimage.minimum_position``); the first pixel for a label that no pixel has.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import minimum_position
+    >>> minimum_position([[3.0, 2.0], [5.0, 2.0]])
+    (np.int64(0), np.int64(1))
+    """
+    return _position("min", input, labels, index)
+
+
+@public("ndimage", rust="argmax", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite"))
+@of_any_library
+def maximum_position(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Positions:
+    """The position of the first largest pixel of each label (``scipy.ndimage.maximum_position``), as `minimum_position`.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import maximum_position
+    >>> maximum_position([3.0, 2.0, 5.0], labels=[1, 1, 2], index=[1, 2])
+    [(np.int64(0),), (np.int64(2),)]
+    """
+    return _position("max", input, labels, index)
+
+
+def _position(name: str, input: Any, labels: Any, index: Any) -> Positions:
+    groups = _with_pixels(name, input, labels, index)
+    _, places = groups.firsts(name)
+    return places[0] if groups.single else places
+
+
+@public("ndimage", rust="over", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite"))
+@of_any_library
+def extrema(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Extrema:
+    """The smallest and the largest pixel of each label, and their first positions (``scipy.ndimage.extrema``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import extrema
+    >>> extrema([3.0, 2.0, 5.0])
+    (np.float64(2.0), np.float64(5.0), (np.int64(1),), (np.int64(2),))
+    """
+    groups = _with_pixels("extrema", input, labels, index)
+    (low, at_low), (high, at_high) = map(groups.firsts, ("min", "max"))
+    least, most = (groups.shaped(values.astype(groups.given.dtype)) for values in (low, high))
+    return (least, most, at_low[0], at_high[0]) if groups.single else (least, most, at_low, at_high)
+
+
+def _indices(positions: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """The indices along each axis of positions in C order."""
+    return np.unravel_index(positions, shape) if shape else ()
+
+
+@public("ndimage")
+@of_any_library
+def value_indices(arr: ArrayLike, *, ignore_value: int | None = None) -> dict[Any, tuple[Array, ...]]:
+    """The places of the pixels of each value, as indices along each axis, in the order of values (``scipy.ndimage.value_indices``).
+
+    Parameters
+    ----------
+    arr : array
+        Integers.
+    ignore_value : int, optional
+        A value that is left out.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import value_indices
+    >>> value_indices([7, 3, 7])
+    {np.int64(3): (array([1]),), np.int64(7): (array([0, 2]),)}
+    """
+    pixels = on_host(arr)
+    if pixels.dtype.kind not in "iu":
+        raise ValueError(f"Parameter 'arr' must be an integer array, not one of {pixels.dtype}")
+    flat = pixels.ravel()
+    # NumPy sorts few distinct numbers without comparisons.
+    few = flat.size > 0 and int(flat.max()) - int(flat.min()) < 1 << 16
+    order = (np.subtract(flat, flat.min()).astype(np.uint16) if few else flat).argsort(kind="stable")
+    ordered = flat[order]
+    starts = np.flatnonzero(np.concatenate([np.ones(min(flat.size, 1), bool), ordered[1:] != ordered[:-1]]))
+    places = [np.split(along, starts[1:]) for along in _indices(order, pixels.shape)]
+    found = dict(zip(ordered[starts], zip(*places, strict=True) if places else [()], strict=True))
+    if ignore_value is not None:
+        found.pop(pixels.dtype.type(ignore_value), None)
+    return found
 
 
 @public("ndimage", rust="histogram", opencv="cv.calcHist", accel=Terms("counted"))

@@ -186,6 +186,45 @@ def map_coordinates(
     return mapped("map_coordinates", pixels, output, shape, record)
 
 
+@public("ndimage", rust="remap", opencv="cv.remap")
+@of_any_library
+def geometric_transform(
+    input: ArrayLike,
+    mapping: Callable[..., Sequence[float]],
+    output_shape: tuple[int, ...] | None = None,
+    output: Output = None,
+    order: int = 3,
+    mode: Border = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+    extra_arguments: tuple[object, ...] = (),
+    extra_keywords: dict[str, object] | None = None,
+) -> Pixels:
+    """Sample where a function of Python says (``scipy.ndimage.geometric_transform``): `map_coordinates` of what it returns.
+
+    The function is called once for each pixel of the result, which takes most of the time: `map_coordinates` of arrays, or of images, takes less.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import geometric_transform
+    >>> geometric_transform([1.0, 2.0, 4.0], lambda at: (at[0] - 0.5,), order=1)
+    array([0. , 1.5, 3. ])
+    """
+    if not callable(mapping):
+        raise ValueError(f"geometric_transform: mapping is {type(mapping).__name__}, no function of Python")
+    pixels: Any = input if isinstance(input, Image) else read(input)
+    spatial = pixels.shape[:-1] if isinstance(pixels, Image) and pixels.channels else pixels.shape
+    extents = spatial if output_shape is None else tuple(output_shape)
+    if not spatial or not extents:
+        raise RuntimeError("input and output rank must be > 0")
+    points = [tuple(mapping(at, *extra_arguments, **(extra_keywords or {})))[: len(spatial)] for at in np.ndindex(*extents)]
+    if any(len(point) < len(spatial) for point in points):
+        raise TypeError(f"geometric_transform: mapping returns fewer than {len(spatial)} numbers, one for each axis of the image")
+    places = np.array(points, np.float64).reshape(-1, len(spatial)).T.reshape(len(spatial), *extents)
+    found: Pixels = map_coordinates(pixels, places, output, order, mode, cval, prefilter)
+    return found
+
+
 def _parts(coordinates: Any) -> list[Any]:
     """The positions along each axis."""
     return [coordinates[axis] for axis in range(len(coordinates))]

@@ -8,6 +8,6 @@ after each pass, and 64-bit integers must not exceed 2^53. ``float32`` images ar
 and rounds at the end: results differ by a few units in the last place of the largest term of a sum.
 """
 
-from . import _binary, _distances, _gaussian, _grey, _interpolation, _linear, _measurements, _order, _public, _sampling, _splines
+from . import _binary, _distances, _fourier, _gaussian, _grey, _interpolation, _linear, _measurements, _order, _public, _sampling, _splines
 
 __all__ = _public.export(globals())

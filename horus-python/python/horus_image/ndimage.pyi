@@ -8,18 +8,20 @@ import numpy.typing as npt
 
 from ._image import Image
 from ._binary import generate_binary_structure as generate_binary_structure, iterate_structure as iterate_structure
-from ._measurements import find_objects as find_objects, histogram as histogram
+from ._fourier import fourier_ellipsoid as fourier_ellipsoid, fourier_gaussian as fourier_gaussian, fourier_shift as fourier_shift, fourier_uniform as fourier_uniform
+from ._measurements import find_objects as find_objects, histogram as histogram, value_indices as value_indices
 from .typing import Array, ArrayLike, Border, Borders, Float, Floats, HostArray, Ints, Output, Scales
 
 __all__ = [
     "affine_transform", "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_hit_or_miss", "binary_opening",
     "binary_propagation", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d", "distance_transform_cdt",
-    "distance_transform_edt", "find_objects", "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace",
-    "generate_binary_structure", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label",
-    "laplace", "map_coordinates", "maximum", "maximum_filter", "maximum_filter1d", "mean", "median", "median_filter", "minimum",
-    "minimum_filter", "minimum_filter1d", "morphological_gradient", "morphological_laplace", "percentile_filter", "prewitt", "rank_filter",
-    "rotate", "shift", "sobel", "spline_filter", "spline_filter1d", "standard_deviation", "sum", "sum_labels", "uniform_filter",
-    "uniform_filter1d", "variance", "white_tophat", "zoom"
+    "distance_transform_edt", "extrema", "find_objects", "fourier_ellipsoid", "fourier_gaussian", "fourier_shift", "fourier_uniform",
+    "gaussian_filter", "gaussian_filter1d", "gaussian_gradient_magnitude", "gaussian_laplace", "generate_binary_structure",
+    "geometric_transform", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "histogram", "iterate_structure", "label",
+    "laplace", "map_coordinates", "maximum", "maximum_filter", "maximum_filter1d", "maximum_position", "mean", "median", "median_filter",
+    "minimum", "minimum_filter", "minimum_filter1d", "minimum_position", "morphological_gradient", "morphological_laplace",
+    "percentile_filter", "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter", "spline_filter1d", "standard_deviation",
+    "sum", "sum_labels", "uniform_filter", "uniform_filter1d", "value_indices", "variance", "white_tophat", "zoom"
 ]
 
 @overload
@@ -259,6 +261,14 @@ def distance_transform_edt(
     float64_distances: bool = True
 ) -> Image | Any: ...
 @overload
+def extrema(
+    input: ArrayLike, labels: ArrayLike | None = None, index: SupportsIndex | None = None
+) -> tuple[Any, Any, tuple[np.int64, ...], tuple[np.int64, ...]]: ...
+@overload
+def extrema(
+    input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None
+) -> tuple[Array, Array, list[tuple[np.int64, ...]], list[tuple[np.int64, ...]]]: ...
+@overload
 def gaussian_filter(
     input: Image, sigma: Scales, order: Ints = 0, output: type | str | np.dtype[Any] | None = None, mode: Borders = 'reflect',
     cval: float = 0.0, truncate: float = 4.0, radius: Ints | None = None, axes: Ints | None = None
@@ -317,6 +327,24 @@ def gaussian_laplace(
 def gaussian_laplace(
     input: ArrayLike, sigma: Scales, output: Output = None, mode: Borders = 'reflect', cval: float = 0.0, *, axes: Ints | None = None,
     **kwargs: Any
+) -> Image | Any: ...
+@overload
+def geometric_transform(
+    input: Image, mapping: Callable[..., Sequence[float]], output_shape: tuple[int, ...] | None = None,
+    output: type | str | np.dtype[Any] | None = None, order: int = 3, mode: Border = 'constant', cval: float = 0.0, prefilter: bool = True,
+    extra_arguments: tuple[object, ...] = (), extra_keywords: dict[str, object] | None = None
+) -> Image: ...
+@overload
+def geometric_transform(
+    input: HostArray, mapping: Callable[..., Sequence[float]], output_shape: tuple[int, ...] | None = None, output: Output = None,
+    order: int = 3, mode: Border = 'constant', cval: float = 0.0, prefilter: bool = True, extra_arguments: tuple[object, ...] = (),
+    extra_keywords: dict[str, object] | None = None
+) -> Array: ...
+@overload
+def geometric_transform(
+    input: ArrayLike, mapping: Callable[..., Sequence[float]], output_shape: tuple[int, ...] | None = None, output: Output = None,
+    order: int = 3, mode: Border = 'constant', cval: float = 0.0, prefilter: bool = True, extra_arguments: tuple[object, ...] = (),
+    extra_keywords: dict[str, object] | None = None
 ) -> Image | Any: ...
 @overload
 def grey_closing(
@@ -453,6 +481,10 @@ def maximum_filter1d(
     input: ArrayLike, size: int, axis: int = -1, output: Output = None, mode: Border = 'reflect', cval: float = 0.0, origin: int = 0
 ) -> Image | Any: ...
 @overload
+def maximum_position(input: ArrayLike, labels: ArrayLike | None = None, index: SupportsIndex | None = None) -> tuple[np.int64, ...]: ...
+@overload
+def maximum_position(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> list[tuple[np.int64, ...]]: ...
+@overload
 def mean(input: ArrayLike, labels: ArrayLike | None = None, index: SupportsIndex | None = None) -> Any: ...
 @overload
 def mean(input: ArrayLike, labels: ArrayLike, index: HostArray) -> Array: ...
@@ -513,6 +545,10 @@ def minimum_filter1d(
 def minimum_filter1d(
     input: ArrayLike, size: int, axis: int = -1, output: Output = None, mode: Border = 'reflect', cval: float = 0.0, origin: int = 0
 ) -> Image | Any: ...
+@overload
+def minimum_position(input: ArrayLike, labels: ArrayLike | None = None, index: SupportsIndex | None = None) -> tuple[np.int64, ...]: ...
+@overload
+def minimum_position(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> list[tuple[np.int64, ...]]: ...
 @overload
 def morphological_gradient(
     input: Image, size: Ints | None = None, footprint: npt.ArrayLike | None = None, structure: npt.ArrayLike | None = None,

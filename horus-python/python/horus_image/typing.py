@@ -118,3 +118,5 @@ Components: TypeAlias = Pixels | tuple[Pixels, int]
 Distances: TypeAlias = Pixels | tuple[Array, ...] | None
 Measured: TypeAlias = np.generic | Array
 Centres: TypeAlias = tuple[np.float64, ...] | list[tuple[np.float64, ...]]
+Positions: TypeAlias = tuple[np.int64, ...] | list[tuple[np.int64, ...]]
+Extrema: TypeAlias = tuple[Measured, Measured, Positions, Positions]

@@ -304,6 +304,12 @@ def labelled(call: Call) -> str | None:
     return None if kinds <= {"i", "u"} else "labels that are no integers"
 
 
+@unless("labels")
+def unlabelled(call: Call) -> str | None:
+    """All pixels: of several labels, SciPy's sort says which of equal pixels is the first, and of one it is as fast."""
+    return "labels" if call["labels"] is not None or call["index"] is not None else None
+
+
 @unless("floats; labels")
 def counted(call: Call) -> str | None:
     """Whole numbers, which no rounding takes across the edge of a bin, of all pixels."""
