@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.metadata
+import inspect
 import os
 import pickle
 import re
 import subprocess
 import sys
+import tomllib
 import types
 import warnings
 from collections.abc import Iterator
@@ -42,6 +45,7 @@ def installed() -> Iterator[None]:
     _profile.clear()
     yield
     accel.uninstall()
+    _profile.clear()
 
 
 def function_of(row: Any) -> Any:
@@ -435,6 +439,71 @@ def test_a_script_runs_with_a_profile(tmp_path: Path) -> None:
     assert "1 x an image of complex128" in ran.stderr
     assert re.search(r"scipy.ndimage.convolve +2 +2 +0 ", ran.stderr), "through scikit-image"
     assert re.search(r"skimage.filters.sato +1 +1 +0 ", ran.stderr)
+
+
+OTHERS = """
+import sys
+import numpy as np
+import skimage.feature
+import scipy.ndimage as ndi
+from skimage import filters, restoration
+from skimage.filters import rank
+from skimage.morphology import disk
+image = np.random.default_rng(0).random((70, 80))
+for _ in range(2):
+    ndi.generic_filter(image, np.max, 3)
+ndi.label(image > 0.5)
+restoration.denoise_tv_chambolle(image)
+skimage.feature.corner_harris(image)
+rank.windowed_histogram((image * 255).astype(np.uint8), disk(3))
+assert ndi.generic_filter.__module__ == "scipy.ndimage" and restoration.denoise_tv_chambolle is restoration.denoise_tv_chambolle
+assert "skimage.filters.ridges" not in sys.modules, "loaded when it is used"
+try:
+    ndi.generic_filter(image)
+except TypeError:
+    pass
+"""
+
+
+def test_a_profile_names_what_is_not_in_the_table(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(OTHERS)
+    ran = run("-m", "horus_image.accel", "--profile", str(tmp_path / "script.py"), HORUS_ACCEL="")
+    assert ran.returncode == 0, ran.stderr
+    lines = dict(re.findall(r"^(\S+) +(\d+ +\d+ +\d+) .*\n +\d+ x not served$", ran.stderr, re.MULTILINE))
+    named = {name: [int(number) for number in numbers.split()] for name, numbers in lines.items()}
+    assert named.pop("scipy.ndimage.generic_filter") == [3, 0, 3]
+    once = ("restoration.denoise_tv_chambolle", "feature.corner_harris", "filters.rank.windowed_histogram", "morphology.disk")
+    ours = {name: numbers for name, numbers in named.items() if name.startswith("skimage")}
+    assert ours == {f"skimage.{name}": [1, 0, 1] for name in once}, "and no call of a library to itself"
+    assert re.search(r"^scipy.ndimage.gaussian_filter +\d", ran.stderr, re.MULTILINE), "through scikit-image"
+
+
+def test_a_profile_of_libraries_that_are_loaded_ends() -> None:
+    import skimage.restoration
+
+    originals = scipy.ndimage.generic_filter, skimage.feature.corner_harris, skimage.restoration.denoise_tv_chambolle
+    module = types.ModuleType("taken")
+    module.corners = originals[1]  # type: ignore[attr-defined]
+    sys.modules["taken"] = module
+    image = photo(np.float64)
+    try:
+        accel.install(smallest=0, profile=True)
+        accel.install(smallest=0, profile=True)
+        module.corners(image)
+        scipy.ndimage.generic_filter(image, np.max, 3)
+        skimage.restoration.denoise_tv_chambolle(image)
+        for name in ("scipy.ndimage.generic_filter", "skimage.feature.corner_harris", "skimage.restoration.denoise_tv_chambolle"):
+            counts = _profile._functions[name]
+            assert counts.reasons == {"not served": 1} and name in accel.report()
+        function = pickle.loads(pickle.dumps(module.corners))
+        assert function is module.corners is skimage.feature.corner_harris and function.__wrapped__ is originals[1]
+        accel.uninstall()
+        assert (scipy.ndimage.generic_filter, skimage.feature.corner_harris, skimage.restoration.denoise_tv_chambolle) == originals
+        assert module.corners is originals[1] and skimage.feature.corner.corner_harris is originals[1]
+        accel.install(smallest=0)
+        assert skimage.feature.corner_harris is originals[1], "no profile"
+    finally:
+        del sys.modules["taken"]
 
 
 def test_a_script_is_verified(tmp_path: Path) -> None:

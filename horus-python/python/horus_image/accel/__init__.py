@@ -19,11 +19,11 @@ import importlib.abc
 import importlib.machinery
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._public import Function, Row
-from . import _profile
+from . import _others, _profile
 from ._calls import ROWS, SMALLEST, Settings, replacement, tell, verifying
 
 __all__ = ["install", "report", "uninstall"]
@@ -53,6 +53,8 @@ class _Loader(importlib.abc.Loader):
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
         _replace(module)
+        if Settings.profile and _others.is_public(module.__name__):
+            _others.note(module)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -61,7 +63,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in _BY_MODULE:
+        if fullname not in _BY_MODULE and not (Settings.profile and _others.is_public(fullname)):
             return None
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)
@@ -79,7 +81,7 @@ _finder = _Finder()
 def _replace(module: types.ModuleType) -> dict[int, tuple[Function, Function]]:
     """Replaces the functions of a module that are in the table; returns each original and what is in its place, by the original's identity."""
     replaced = {}
-    for row in _BY_MODULE[module.__name__]:
+    for row in _BY_MODULE.get(module.__name__, ()):
         original = vars(module).get(row.name)
         if original is None or hasattr(original, "__horus__"):
             continue
@@ -104,13 +106,23 @@ def _exchange(pairs: dict[int, tuple[Function, Function]]) -> None:
                 setattr(module, name, pair[1])
 
 
+def _exchange_in(replace: Callable[[types.ModuleType], dict[int, tuple[Function, Function]]], names: Iterable[str]) -> None:
+    """Replaces functions of the modules that are loaded, everywhere."""
+    pairs: dict[int, tuple[Function, Function]] = {}
+    for name in names:
+        if name in sys.modules:
+            pairs.update(replace(sys.modules[name]))
+    if pairs:
+        _exchange(pairs)
+
+
 def install(*, profile: bool = False, verify: bool | None = None, smallest: int = SMALLEST) -> None:
     """Replace the functions, in modules that are loaded and in those that will be.
 
     Parameters
     ----------
     profile : bool, optional
-        Print `report` to standard error at exit.
+        Print `report` to standard error at exit, also of functions that are not replaced.
     verify : bool, optional
         Compute by both, compare, and return the original's results; differences are printed at exit. By default if ``HORUS_ACCEL`` is ``verify``.
     smallest : int, optional
@@ -118,21 +130,19 @@ def install(*, profile: bool = False, verify: bool | None = None, smallest: int 
     """
     Settings.verify = verifying() if verify is None else verify
     Settings.smallest = smallest
+    noting = profile and not Settings.profile
     if profile:
+        Settings.profile = True
         atexit.unregister(_print_report)
         atexit.register(_print_report)
     if Settings.verify:
         atexit.unregister(_print_differences)
         atexit.register(_print_differences)
-    if _finder in sys.meta_path:
-        return
-    sys.meta_path.insert(0, _finder)
-    pairs: dict[int, tuple[Function, Function]] = {}
-    for name in _BY_MODULE:
-        if name in sys.modules:
-            pairs.update(_replace(sys.modules[name]))
-    if pairs:
-        _exchange(pairs)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+        _exchange_in(_replace, _BY_MODULE)
+    if noting:
+        _exchange_in(_others.note_loaded, list(filter(_others.is_public, sys.modules)))
 
 
 def uninstall() -> None:
@@ -142,7 +152,8 @@ def uninstall() -> None:
     if _finder not in sys.meta_path:
         return
     sys.meta_path.remove(_finder)
-    pairs = {}
+    Settings.profile = False
+    pairs = _others.forget()
     for name, rows in _BY_MODULE.items():
         for row in rows:
             function: Any = vars(sys.modules[name]).get(row.name) if name in sys.modules else None
@@ -152,7 +163,10 @@ def uninstall() -> None:
 
 
 def report() -> str:
-    """A table of the calls so far: of each function how many Horus served and how many the original did, their time, and the reasons."""
+    """A table of the calls so far: of each function how many Horus served and how many the original did, their time, and the reasons.
+
+    Functions that are not replaced are in it after `install` with `profile`.
+    """
     return _profile.table()
 
 

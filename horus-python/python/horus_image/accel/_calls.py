@@ -37,6 +37,7 @@ class Settings:
     """How calls are made, in all threads."""
 
     verify = False
+    profile = False
     smallest = SMALLEST
 
 
