@@ -81,6 +81,19 @@ from ._image import Image
 '''
 
 
+SPATCH = """\
+# Made of the table of public functions by tests/generate.py.
+name = "horus"
+primary_types = ["numpy:ndarray"]
+secondary_types = []
+# Floats may differ by roundings.
+requires_opt_in = true
+
+[functions.defaults]
+additional_docs = "On all cores or on a GPU, within bounds of the library's result; calls that Horus does not serve are the library's."
+"""
+
+
 def written(default: Any) -> str:
     return f"np.{default.__name__}" if callable(default) else repr(default)
 
@@ -189,6 +202,16 @@ def served() -> str:
     return table("|bounds|unless", cells)
 
 
+def spatch() -> str:
+    """What spatch reads of the table: the functions that its libraries may call."""
+    text = SPATCH
+    for row in (row for area in AREAS for row in rows(area)):
+        if row.accel.unless not in (None, "never"):
+            name = f"horus_image.accel._backend:{row.public.replace('.', '_')}"
+            text += f'\n[functions."{row.library}:{row.name}"]\nfunction = "{name}"\nshould_run = "{name}.should_run"\n'
+    return text
+
+
 def page(path: pathlib.Path, made: str) -> str:
     """A page with another text between the lines that say so."""
     first, last = "<!-- Made by horus-python/tests/generate.py. -->\n\n", "\n<!-- End. -->\n"
@@ -202,7 +225,7 @@ def files() -> dict[pathlib.Path, str]:
     made = {PACKAGE / f"{area}.pyi": stub(area) for area in AREAS} | {PACKAGE / f"{area}.py": module(area) for area in AREAS}
     made[docs / "names.md"] = page(docs / "names.md", "\n".join(map(names, AREAS)))
     chapter = docs / "book" / "src" / "unchanged.md"
-    return made | {chapter: page(chapter, served())}
+    return made | {chapter: page(chapter, served()), PACKAGE / "accel" / "spatch.toml": spatch()}
 
 
 if __name__ == "__main__":

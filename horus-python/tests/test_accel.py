@@ -612,3 +612,45 @@ def test_scikit_image_dispatches_what_is_served() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dispatching(photo(bool))
+
+
+# The backend of libraries that use spatch.
+
+SPATCH: Final[dict[str, Any]] = tomllib.loads((Path(accel.__file__).parent / "spatch.toml").read_text())
+
+
+def object_of(name: str) -> Any:
+    """The object that spatch finds by a name: a module, and attributes of attributes."""
+    module, _, attributes = name.partition(":")
+    return functools.reduce(getattr, attributes.split("."), importlib.import_module(module))
+
+
+def test_spatch_finds_every_function_that_is_served() -> None:
+    functions = {name: entry for name, entry in SPATCH["functions"].items() if name != "defaults"}
+    assert functions.keys() == {f"{row.library}:{row.name}" for row in _calls.ROWS if row.accel.unless != "never"}
+    assert (SPATCH["name"], SPATCH["primary_types"], SPATCH["requires_opt_in"]) == ("horus", ["numpy:ndarray"], True)
+    for name, entry in functions.items():
+        served = object_of(entry["function"])
+        assert served.original is inspect.unwrap(object_of(name)), name
+        assert object_of(entry["should_run"]).__self__ is served, name
+
+
+def test_spatch_runs_what_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    accel.uninstall()
+    entry = SPATCH["functions"]["scipy.ndimage:gaussian_filter"]
+    function, should_run = object_of(entry["function"]), object_of(entry["should_run"])
+    image = photo()
+    # spatch takes nothing but these two as an answer.
+    assert should_run(None, image, 2.0, mode="nearest") is True
+    assert should_run(None, image * 1j, 2.0) is False
+    assert should_run(None) is False
+    np.testing.assert_allclose(function(image, 2.0), scipy.ndimage.gaussian_filter(image, 2.0), atol=1e-5)
+    assert _profile._functions["scipy.ndimage.gaussian_filter"].served == 1
+
+    def fails(*_: Any) -> Any:
+        raise ValueError("a condition that fails")
+
+    monkeypatch.setattr(function, "bound", fails)
+    assert should_run(None, image, 2.0) is False
+    with pytest.raises(AttributeError, match="no attribute 'skimage_filters_blur'"):
+        object_of("horus_image.accel._backend:skimage_filters_blur")

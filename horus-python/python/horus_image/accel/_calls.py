@@ -127,6 +127,14 @@ class Served:
                 return reason
         return call
 
+    def should_run(self, _context: Any, *args: Any, **kwargs: Any) -> bool:
+        """Returns true if a call is served, for those that dispatch it."""
+        try:
+            return not original_only() and not isinstance(self.bound(args, kwargs), str)
+        except Exception as error:
+            self._failed(error)
+            return False
+
     def made(self, call: Call) -> Any:
         """Horus's result, of the library's type."""
         result = self.horus(call.image, **call.given)
