@@ -260,6 +260,9 @@ def test_small_images_fall_through() -> None:
         _profile.clear()
         scipy.ndimage.median_filter(photo(shape=(side, side)), 3)
         assert _profile._functions["scipy.ndimage.median_filter"].served == served
+    for side, served in ((255, 0), (256, 1)):
+        scipy.ndimage.extrema(photo(shape=(side, side)))
+        assert _profile._functions["scipy.ndimage.extrema"].served == served
 
 
 @pytest.mark.parametrize(

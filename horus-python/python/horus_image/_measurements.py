@@ -359,7 +359,7 @@ def _extreme(name: str, input: Any, labels: Any, index: Any) -> Measured:
     return groups.shaped(values.astype(groups.given.dtype))
 
 
-@public("ndimage", rust="argmin", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite"))
+@public("ndimage", rust="argmin", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite", times=16))
 @of_any_library
 def minimum_position(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Positions:
     """The position of the first smallest pixel of each label (``scipy.ndimage.minimum_position``); the first pixel for a label that no pixel has.
@@ -373,7 +373,7 @@ def minimum_position(input: ArrayLike, labels: ArrayLike | None = None, index: A
     return _position("min", input, labels, index)
 
 
-@public("ndimage", rust="argmax", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite"))
+@public("ndimage", rust="argmax", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite", times=16))
 @of_any_library
 def maximum_position(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Positions:
     """The position of the first largest pixel of each label (``scipy.ndimage.maximum_position``), as `minimum_position`.
@@ -393,7 +393,7 @@ def _position(name: str, input: Any, labels: Any, index: Any) -> Positions:
     return places[0] if groups.single else places
 
 
-@public("ndimage", rust="over", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite"))
+@public("ndimage", rust="over", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite", times=16))
 @of_any_library
 def extrema(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Extrema:
     """The smallest and the largest pixel of each label, and their first positions (``scipy.ndimage.extrema``).

@@ -23,6 +23,8 @@ class Terms(NamedTuple):
     """How far results may differ from the original's, of ``float32`` and of ``float64``: shares of the largest number of image and result."""
     scalar: type[np.generic] | None = None
     """The type of a number of NumPy that the result is, where Horus returns one of Python."""
+    times: int = 1
+    """The smallest image that is served has so many times the pixels of others, of a function that the original computes faster."""
 
 
 SUMS: Final = (1e-5, 1e-12)

@@ -103,7 +103,7 @@ class Served:
         most = 4 if channels or self.row.module == "scipy.ndimage" else 3
         if not 1 + channels <= image.ndim <= most:
             return f"an image of {image.ndim} axes"
-        if image.size < max(Settings.smallest, 1):
+        if image.size < max(Settings.smallest * self.row.accel.times, 1):
             return "a small image"
         absent = inspect.Parameter.empty
         given = {
