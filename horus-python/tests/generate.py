@@ -192,14 +192,18 @@ def names(area: str) -> str:
 
 
 def served() -> str:
-    """The table of the book about what `horus_image.accel` serves."""
-    cells = []
-    for row in (row for area in AREAS for row in rows(area)):
-        conditions = row.accel.unless
-        if conditions is not None and conditions != "never":
-            shares = [f"{share:g}".replace("e-0", "e-") for share in dict.fromkeys(row.accel.bounds) if share]
-            cells.append((row.name, ", ".join(shares), "; ".join(WORDS[name] for name in conditions.split() if name in WORDS)))
-    return table("|bounds|unless", cells)
+    """The tables of the book about what `horus_image.accel` serves."""
+    tables = []
+    for areas in (AREAS, ("cv2",)):
+        cells = []
+        for row in (row for area in areas for row in rows(area)):
+            conditions = row.accel.unless
+            if conditions is not None and conditions != "never":
+                shares = [f"{share:g}".replace("e-0", "e-") for share in dict.fromkeys(row.accel.bounds) if share]
+                unless = row.differs if row.area == "cv2" else "; ".join(WORDS[name] for name in conditions.split() if name in WORDS)
+                cells.append((row.name, ", ".join(shares), unless))
+        tables.append(table("|bounds|unless", cells))
+    return "\nOf `cv2`, whose functions take `uint8`, `uint16`, `int16`, `float32` and `float64`:\n\n".join(tables)
 
 
 def spatch() -> str:

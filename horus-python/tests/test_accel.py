@@ -35,7 +35,7 @@ from test_random import Call
 
 CASES: Final = int(os.environ.get("HORUS_CASES", "12"))
 SCIPY: Final = [row for row in _calls.ROWS if row.module == "scipy.ndimage"]
-SKIMAGE: Final = [row for row in _calls.ROWS if row.module != "scipy.ndimage"]
+SKIMAGE: Final = [row for row in _calls.ROWS if row.module.startswith("skimage.")]
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""SciPy's and scikit-image's functions served by Horus where the result is their own; no line of a program changes.
+"""SciPy's, scikit-image's and OpenCV's functions served by Horus where the result is their own; no line of a program changes.
 
 ``python -m horus_image.accel script.py``, ``%load_ext horus_image.accel`` in IPython, or `install` before the libraries are used. A call that
 Horus does not serve, or refuses, goes to the original function with the arguments as they are. With ``HORUS_ACCEL=verify`` both compute, the
@@ -24,7 +24,7 @@ from typing import Any
 
 from .._public import Function, Row
 from . import _others, _profile
-from ._calls import ROWS, SMALLEST, Settings, replacement, tell, verifying
+from ._calls import ROWS, Settings, replacement, tell, verifying
 
 __all__ = ["install", "report", "uninstall"]
 
@@ -116,7 +116,7 @@ def _exchange_in(replace: Callable[[types.ModuleType], dict[int, tuple[Function,
         _exchange(pairs)
 
 
-def install(*, profile: bool = False, verify: bool | None = None, smallest: int = SMALLEST) -> None:
+def install(*, profile: bool = False, verify: bool | None = None, smallest: int | None = None) -> None:
     """Replace the functions, in modules that are loaded and in those that will be.
 
     Parameters
@@ -126,7 +126,8 @@ def install(*, profile: bool = False, verify: bool | None = None, smallest: int 
     verify : bool, optional
         Compute by both, compare, and return the original's results; differences are printed at exit. By default if ``HORUS_ACCEL`` is ``verify``.
     smallest : int, optional
-        Pixels of the smallest image that Horus computes.
+        Pixels of the smallest image that Horus computes, by any function and on any device; by default 4096, and of OpenCV's functions on a
+        CPU so many that Horus is faster.
     """
     Settings.verify = verifying() if verify is None else verify
     Settings.smallest = smallest

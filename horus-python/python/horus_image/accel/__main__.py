@@ -14,11 +14,11 @@ from ._calls import SMALLEST
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m horus_image.accel",
-        description="Run a script, or a module, whose calls of scipy.ndimage and scikit-image Horus computes.",
+        description="Run a script, or a module, whose calls of scipy.ndimage, scikit-image and OpenCV Horus computes.",
         usage="%(prog)s [--profile] [--smallest PIXELS] (script.py | -m module) [arguments]",
     )
     parser.add_argument("--profile", action="store_true", help="print a table of calls to standard error at the end")
-    parser.add_argument("--smallest", type=int, default=SMALLEST, metavar="PIXELS", help="of the smallest image that Horus computes (%(default)s)")
+    parser.add_argument("--smallest", type=int, metavar="PIXELS", help=f"of the smallest image that Horus computes ({SMALLEST}; of OpenCV on a CPU by function)")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="a module, and its arguments")
     parser.add_argument("script", nargs=argparse.REMAINDER, help="a script, and its arguments")
     options = parser.parse_args()

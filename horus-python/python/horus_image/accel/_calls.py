@@ -15,7 +15,7 @@ import numpy as np
 # Functions are in the table once their modules are loaded.
 from .. import exposure, filters, measure, morphology, ndimage, restoration, segmentation, transform  # noqa: F401
 from .._public import FUNCTIONS, Function, Row
-from . import _conditions, _profile
+from . import _conditions, _opencv, _profile
 from ._conditions import ALONE, Array, Call, Condition
 
 ROWS: Final = [row for row in FUNCTIONS if row.accel.unless is not None]
@@ -38,7 +38,8 @@ class Settings:
 
     verify = False
     profile = False
-    smallest = SMALLEST
+    smallest: int | None = None
+    """Of all functions, if the caller of `install` says so."""
 
 
 class _Threads(threading.local):
@@ -73,10 +74,13 @@ class Served:
     def __init__(self, row: Row, original: Function) -> None:
         self.row, self.original, self.horus = row, original, row.function
         self._unless: list[Condition] = [getattr(_conditions, name) for name in (row.accel.unless or "").split()]
-        parameters = inspect.signature(original).parameters.values()
+        # Functions of OpenCV are built in, and do not tell their parameters.
+        opencv = row.library == "cv2"
+        parameters = inspect.signature(row.function if opencv else original).parameters.values()
         places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self._places = [one.name for one in parameters if one.kind in places]
         self._defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+        self._output = _opencv.OUTPUTS.get(row.name, "dst") if opencv else "output"
         self._open = any(one.kind is one.VAR_KEYWORD for one in parameters)
         self._known = {one.name for one in parameters}
         ours = inspect.signature(row.function).parameters.values()
@@ -94,6 +98,8 @@ class Served:
             return "arguments that the function does not have"
         given.update(kwargs)
         image = given.pop(self._places[0], None)
+        if type(image) is list and len(image) == 1 and self._places[0] == "images":
+            image = image[0]
         if type(image) is not np.ndarray:
             return f"an image of type {type(image).__name__}"
         if image.dtype.char not in _TYPES or not image.dtype.isnative:
@@ -103,7 +109,7 @@ class Served:
         most = 4 if channels or self.row.module == "scipy.ndimage" else 3
         if not 1 + channels <= image.ndim <= most:
             return f"an image of {image.ndim} axes"
-        if image.size < max(Settings.smallest * self.row.accel.times, 1):
+        if image.size < max(SMALLEST * self.row.accel.times if Settings.smallest is None else Settings.smallest, 1):
             return "a small image"
         absent = inspect.Parameter.empty
         given = {
@@ -117,7 +123,7 @@ class Served:
             reason = _argument(value)
             if reason is not None:
                 return reason
-        output = given.get("output")
+        output = given.get(self._output)
         if type(output) is np.ndarray and not (output.flags.writeable and not np.may_share_memory(image, output)):
             return "an output that is the image, or read only"
         call = Call(image, given, self._defaults)
@@ -180,15 +186,15 @@ class Served:
     def _verified(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The original's result, with which Horus's is compared."""
         began, reason = time.perf_counter(), None
-        into = call.given.get("output")
+        into = call.given.get(self._output)
         if type(into) is np.ndarray:
-            call.given["output"] = into.copy()
+            call.given[self._output] = into.copy()
         expected = self._alone(args, kwargs)
         try:
             found = self.made(call)
             difference = differs(found, expected, call.image, self.row.accel.bounds)
             if difference is None and type(into) is np.ndarray:
-                difference = differs(call.given["output"], into, call.image, self.row.accel.bounds)
+                difference = differs(call.given[self._output], into, call.image, self.row.accel.bounds)
             if difference is not None:
                 _profile.mismatch(self.row.public, f"{difference}, of {_described(call)}")
         except Exception as error:
