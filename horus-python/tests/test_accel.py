@@ -255,7 +255,7 @@ def test_memory_maps_fall_through(tmp_path: Path) -> None:
 
 
 def test_small_images_fall_through() -> None:
-    accel.install(smallest=4096)
+    accel.install()
     for side, served in ((63, 0), (64, 1)):
         _profile.clear()
         scipy.ndimage.median_filter(photo(shape=(side, side)), 3)
@@ -630,7 +630,7 @@ def object_of(name: str) -> Any:
 
 def test_spatch_finds_every_function_that_is_served() -> None:
     functions = {name: entry for name, entry in SPATCH["functions"].items() if name != "defaults"}
-    assert functions.keys() == {f"{row.library}:{row.name}" for row in _calls.ROWS if row.accel.unless != "never"}
+    assert functions.keys() == {f"{row.library}:{row.name}" for row in _calls.ROWS if row.accel.unless != "never" and row.library != "cv2"}
     assert (SPATCH["name"], SPATCH["primary_types"], SPATCH["requires_opt_in"]) == ("horus", ["numpy:ndarray"], True)
     for name, entry in functions.items():
         served = object_of(entry["function"])
