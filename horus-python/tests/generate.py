@@ -18,7 +18,10 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / "horus-python" / "python" / "horus_image"
-AREAS = ("ndimage", "filters", "exposure", "measure", "morphology", "restoration", "segmentation", "transform", "raster")
+AREAS = (
+    *("ndimage", "color", "exposure", "feature", "filters", "measure", "metrics", "morphology", "restoration", "segmentation", "transform"),
+    "raster",
+)
 
 if __name__ == "__main__":
     # The sources have no compiled module beside them: they take the installed one.

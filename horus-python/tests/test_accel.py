@@ -141,6 +141,12 @@ CALLS: Final[dict[str, list[dict[str, Any]]]] = {
         {"exclude_border": 1.0},
         {"min_distance": 0},
     ],
+    "rgb2lab": [{}, {"illuminant": "A"}],
+    "separate_stains": [{"conv_matrix": np.linalg.inv([[0.65, 0.70, 0.29], [0.07, 0.99, 0.11], [0.27, 0.57, 0.78]])}],
+    "combine_stains": [{"conv_matrix": np.array([[0.65, 0.70, 0.29], [0.07, 0.99, 0.11], [0.27, 0.57, 0.78]])}],
+    "normalized_root_mse": [{}, {"normalization": "min-max"}, {"normalization": "mean"}],
+    "peak_signal_noise_ratio": [{}, {"data_range": 200}],
+    "structural_similarity": [{}, {"data_range": 200, "full": True}, {"data_range": 1, "gradient": True, "gaussian_weights": True}],
     "reconstruction": [{}, {"method": "erosion"}],
     "remove_small_objects": [{}, {"max_size": 5, "connectivity": 2}, {"max_size": 0}, {"min_size": 5}],
     "remove_small_holes": [{}, {"max_size": 5, "connectivity": 2}, {"max_size": 0}, {"area_threshold": 5}],
@@ -178,6 +184,10 @@ def test_what_is_served_of_scikit_image_is_its_own_result(row: Any) -> None:
                     bound = np.percentile(image.astype(float), 30 if low else 70)
                     first = (np.minimum if low else np.maximum)(image, bound.astype(image.dtype))
                     rest["mask"] = image
+                elif row.library == "skimage.color":
+                    first = np.stack([image, image[::-1], image[:, ::-1], image][: 4 if row.name == "rgba2rgb" else 3], axis=-1)
+                elif row.library == "skimage.metrics":
+                    rest[list(inspect.signature(original).parameters)[1]] = image[::-1].copy()
                 elif row.name == "regionprops_table":
                     first = scipy.ndimage.label(image > image.min())[0]
                     rest["intensity_image"] = image

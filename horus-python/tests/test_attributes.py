@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.ndimage
 import tifffile
-from horus_image import exposure, filters, ndimage, segmentation  # noqa: F401 (functions of exposure are in the table then)
+from horus_image import filters, ndimage, segmentation
 from horus_image._public import FUNCTIONS, Row
 from horus_image._ufuncs import UFUNCS
 
@@ -81,6 +81,10 @@ def sized(f: Any, i: hi.Image) -> Any:
     return f(i, size=3)
 
 
+def of_colours(f: Any, i: hi.Image) -> Any:
+    return f(hi.stack([i] * 3, axis=-1))
+
+
 def windowed(f: Any, i: hi.Image) -> Any:
     return f(i, 3)
 
@@ -146,9 +150,21 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "filters.threshold_sauvola": (windowed, PLANES, kept),
     **{f"filters.{name}_{way}": (plainly, PLANES, kept) for name in ("sobel", "scharr", "prewitt", "farid") for way in "hv"},
     **{f"filters.roberts{which}": (plainly, PLANES, kept) for which in ("", "_pos_diag", "_neg_diag")},
+    **{f"color.{row.name}": (of_colours, PLANES, kept) for row in FUNCTIONS if row.area == "color" and is_of_images(row)},
+    "color.convert_colorspace": (lambda f, i: f(hi.stack([i] * 3, axis=-1), "hsv", "xyz"), PLANES, kept),
+    "color.gray2rgb": (plainly, BOTH, kept),
+    "color.rgba2rgb": (lambda f, i: f(hi.stack([i] * 4, axis=-1)), PLANES, kept),
+    **{f"color.{name}_stains": (lambda f, i: f(hi.stack([i] * 3, axis=-1), np.eye(3)), PLANES, kept) for name in ("combine", "separate")},
     "exposure.equalize_adapthist": (plainly, PLANES, kept),
+    **{f"feature.corner_{name}": (plainly, PLANES, kept) for name in ("harris", "kitchen_rosenfeld", "shi_tomasi")},
+    "feature.canny": (plainly, PLANES, kept),
+    **{f"feature.{name}": (lambda f, i: f([i] * 3), PLANES, unknown) for name in ("hessian_matrix_eigvals", "structure_tensor_eigenvalues")},
+    "feature.shape_index": (plainly, PLANES, kept),
     "exposure.match_histograms": (lambda f, i: f(i, i), BOTH, kept),
     "measure.label": (of_mask(plainly), BOTH, kept),
+    "morphology.label": (of_mask(plainly), BOTH, kept),
+    "morphology.reconstruction": (lambda f, i: f(np.minimum(i, 50), i), BOTH, kept),
+    **{f"morphology.isotropic_{what}": (lambda f, i: f(i > 100, 2.5), BOTH, kept) for what in ("closing", "dilation", "erosion", "opening")},
     **{f"morphology.remove_small_{what}": (of_mask(plainly), BOTH, kept) for what in ("holes", "objects")},
     "restoration.richardson_lucy": (lambda f, i: f(i, cube(i), 3), BOTH, kept),
     "segmentation.watershed": (lambda f, i: f(i, markers(i)), BOTH, kept),

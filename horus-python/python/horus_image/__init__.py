@@ -3,8 +3,9 @@
 `asarray` makes a lazy `Image` of an array, `open` of a file; operators and `horus_image.ndimage`, which has the names and rules of
 ``scipy.ndimage``, record operations on it, and reading it computes them at once. Given NumPy arrays, the functions of
 `horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names,
-`horus_image.measure` tables of regions and peaks, `horus_image.morphology` what removes small objects and holes,
-`horus_image.segmentation` watersheds and operations on labels, `horus_image.transform` the Hough transform, `horus_image.restoration`
+`horus_image.color` colour spaces, `horus_image.exposure` histograms, `horus_image.feature` corners, edges and peaks, `horus_image.measure`
+tables of regions, `horus_image.metrics` differences of images, `horus_image.morphology` openings, maxima and what removes small objects,
+`horus_image.segmentation` watersheds and operations on labels, `horus_image.transform` resizing and warps, `horus_image.restoration`
 deconvolution, `horus_image.raster` slopes and statistics of rasters. `horus_image.accel` puts functions in the place of SciPy's and
 scikit-image's, `horus_image.dask` applies programs to Dask's arrays, `horus_image.xarray` functions to xarray's,
 `horus_image.array_api` has the functions of the Python array API standard.
@@ -20,7 +21,22 @@ scikit-image's, `horus_image.dask` applies programs to Dask's arrays, `horus_ima
 
 from typing import TYPE_CHECKING, Any
 
-from . import array_api, filters, measure, morphology, ndimage, raster, restoration, segmentation, transform, typing
+from . import (
+    array_api,
+    color,
+    exposure,
+    feature,
+    filters,
+    measure,
+    metrics,
+    morphology,
+    ndimage,
+    raster,
+    restoration,
+    segmentation,
+    transform,
+    typing,
+)
 from ._files import open, save
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, get_all, maximum, minimum, stack, where
@@ -47,6 +63,9 @@ __all__ = [
     "__version__",
     "array_api",
     "asarray",
+    "color",
+    "exposure",
+    "feature",
     "filters",
     "get_all",
     "iterate",
@@ -54,6 +73,7 @@ __all__ = [
     "map",
     "maximum",
     "measure",
+    "metrics",
     "minimum",
     "morphology",
     "ndimage",

@@ -212,6 +212,7 @@ def remove_small_holes(
     return leave(value.like(core), out, given, name)
 
 
+@public("morphology", module="skimage.morphology", rust="label", opencv="cv.connectedComponents")
 @public("measure", module="skimage.measure._label", rust="label", opencv="cv.connectedComponents")
 @of_any_library
 def label(

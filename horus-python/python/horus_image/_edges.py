@@ -276,6 +276,7 @@ def median(
     return median_filter(image, 3 if footprint is None else None, footprint, out, mode, cval)
 
 
+@public("feature", module="skimage.feature._canny", rust="canny", opencv="cv.Canny")
 @public(
     "filters", module="skimage.feature._canny", rust="canny", opencv="cv.Canny",
     differs="OpenCV does not interpolate between neighbours", accel=Terms("never")

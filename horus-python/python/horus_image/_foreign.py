@@ -345,7 +345,8 @@ def in_place(output: Any) -> np.ndarray[Any, Any]:
 
 _PIXELS: Final = {
     *("input", "image", "ar", "mask", "labels", "label_image", "label_img", "label_field", "intensity_image", "coordinates", "markers", "seed"),
-    *("reference", "low", "high", "zones"),
+    *("reference", "low", "high", "zones", "im1", "im2", "image0", "image1", "image_true", "image_test"),
+    *("rgb", "rgba", "hsv", "xyz", "lab", "luv", "lch", "hed", "stains", "rgbcie", "yuv", "yiq", "ypbpr", "ycbcr", "ydbdr"),
 }
 """Parameters whose arrays are as large as images, and may stay where they are."""
 

@@ -14,6 +14,7 @@ from ._public import PIXELS, Terms, public
 from .typing import ArrayLike
 
 
+@public("feature", module="skimage.feature.peak", rust="peak_local_max", differs="no `labels` or `p_norm`")
 @public("measure", module="skimage.feature.peak", rust="peak_local_max", differs="no `labels` or `p_norm`", accel=Terms(f"peaks {PIXELS}"))
 @of_any_library
 def peak_local_max(

@@ -50,6 +50,7 @@ def _in_one_type(seed: Given, mask: Given) -> tuple[Image, Image]:
     return seed_floats, mask_floats
 
 
+@public("morphology", module="skimage.morphology.grayreconstruct", rust="reconstruct", differs="footprints are of 3x3x3 pixels and symmetric")
 @public(
     "filters", module="skimage.morphology.grayreconstruct", rust="reconstruct", differs="footprints are of 3x3x3 pixels and symmetric",
     accel=Terms(PIXELS)

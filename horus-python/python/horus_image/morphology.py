@@ -6,6 +6,6 @@
 array([False, False,  True,  True])
 """
 
-from . import _components, _public
+from . import _components, _elements, _flat, _public, _reconstruction
 
 __all__ = _public.export(globals())

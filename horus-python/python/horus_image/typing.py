@@ -27,6 +27,7 @@ __all__ = [
     "DTypeLike",
     "Float",
     "Floats",
+    "Footprints",
     "HostArray",
     "Index",
     "Ints",
@@ -106,6 +107,9 @@ Scales: TypeAlias = Float | str | Sequence[Float | str] | np.ndarray[Any, Any]
 
 Ints: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | np.ndarray[Any, Any]
 """A whole number, or one for each axis."""
+
+Footprints: TypeAlias = npt.ArrayLike | Sequence[tuple[npt.ArrayLike, int]]
+"""A footprint, or several that are applied one after the other, each so many times."""
 
 _Key: TypeAlias = slice | SupportsIndex | EllipsisType | np.ndarray[Any, Any] | None
 

@@ -430,6 +430,14 @@ def masks(call: Call) -> str | None:
     return ", ".join(told) or None
 
 
+@unless("hues below 0")
+def hues(call: Call) -> str | None:
+    """Hues whose sixth the library holds in 8 bits."""
+    if call.image.dtype.kind == "u":
+        return None
+    return None if call.image.min() >= 0 and call.image.max() < 42 else "hues below 0 or far above 1"
+
+
 @unless("floats; `outer` of 64-bit integers, whose largest SciPy's erosion does not hold")
 def outlined(call: Call) -> str | None:
     """Labels and masks."""
