@@ -61,6 +61,11 @@ SIGNATURES: dict[str, list[tuple[dict[str, str], str]]] = {
         ({FIRST: "HostArray", "return_distances": "Literal[True]", "return_indices": "Literal[False]", "distances": "None"}, "Array"),
         ({}, "Image | Any"),
     ],
+    "Maxima": [
+        ({FIRST: "Image", "indices": "Literal[False]"}, "Image"),
+        ({FIRST: "HostArray", "indices": "Literal[False]"}, "Array"),
+        ({}, "Image | Any"),
+    ],
     # A number has the type of the pixels, as of NumPy's reductions.
     "Measured": [({"index": "SupportsIndex | None"}, "Any"), ({"labels": "ArrayLike", "index": "HostArray"}, "Array"), ({}, "Array | Any")],
     "Positions": [({"index": "SupportsIndex | None"}, "tuple[np.int64, ...]"), ({}, "list[tuple[np.int64, ...]]")],

@@ -100,7 +100,7 @@ def markers(given: hi.Image) -> np.ndarray[Any, Any]:
 
 
 def is_of_images(row: Row) -> bool:
-    return inspect.signature(row.function).return_annotation in ("Pixels", "Labelled", "Components", "Distances")
+    return inspect.signature(row.function).return_annotation in ("Pixels", "Labelled", "Components", "Distances", "Maxima")
 
 
 CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides | None]]] = {
@@ -166,6 +166,14 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "morphology.reconstruction": (lambda f, i: f(np.minimum(i, 50), i), BOTH, kept),
     **{f"morphology.isotropic_{what}": (lambda f, i: f(i > 100, 2.5), BOTH, kept) for what in ("closing", "dilation", "erosion", "opening")},
     **{f"morphology.remove_small_{what}": (of_mask(plainly), BOTH, kept) for what in ("holes", "objects")},
+    "morphology.flood": (lambda f, i: f(i, (1,) * i.ndim), BOTH, kept),
+    "segmentation.flood": (lambda f, i: f(i, (1,) * i.ndim), BOTH, kept),
+    **{f"{area}.flood_fill": (lambda f, i: f(i, (1,) * i.ndim, 3), BOTH, kept) for area in ("morphology", "segmentation")},
+    **{f"morphology.h_{what}": (lambda f, i: f(i, 9), BOTH, kept) for what in ("maxima", "minima")},
+    **{f"morphology.local_{what}": (plainly, BOTH, kept) for what in ("maxima", "minima")},
+    "restoration.rolling_ball": (lambda f, i: f(i, radius=3), BOTH, kept),
+    "segmentation.mark_boundaries": (lambda f, i: f(i, i), PLANES, kept),
+    **{f"segmentation.morphological_{what}": (windowed, BOTH, kept) for what in ("chan_vese", "geodesic_active_contour")},
     "restoration.richardson_lucy": (lambda f, i: f(i, cube(i), 3), BOTH, kept),
     "segmentation.watershed": (lambda f, i: f(i, markers(i)), BOTH, kept),
     "measure.block_reduce": (lambda f, i: f(i, (1, 2, 3)[-i.ndim :]), BOTH, tiled),

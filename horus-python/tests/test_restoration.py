@@ -86,3 +86,63 @@ def test_filters_of_volumes_are_within_the_tolerance(mode, origin):
         with hi.within(1e-9):
             near = ours(image, weights, mode=mode, cval=0.5, origin=origin)
         assert 0 < np.abs(near - exact).max() <= 1.1e-9 * np.abs(weights).sum()
+
+
+SHAPES: list[tuple[int, ...]] = [(50,), (40, 51), (9, 12, 14)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "i8", "f4", "f8"])
+def test_backgrounds_under_a_ball(dtype: str, shape: tuple[int, ...]) -> None:
+    pixels = np.random.default_rng(1).random(shape) * 200
+    image = pixels > 100 if dtype == "?" else pixels.astype(dtype)
+    ellipsoids = [skimage.restoration.ellipsoid_kernel((side,) * len(shape), 20.0) for side in (5, 8)]
+    holes = np.where(np.arange(ellipsoids[0].size).reshape(ellipsoids[0].shape) % 7, ellipsoids[0], np.inf)
+    for given in ({"radius": 5}, {"radius": 3.5}, *({"kernel": kernel} for kernel in (*ellipsoids, holes, holes[1:]))):
+        found, want = (of.rolling_ball(image, **given) for of in (restoration, skimage.restoration))
+        assert found.dtype == want.dtype
+        np.testing.assert_allclose(found, want, rtol=0, atol=1e-4 if dtype == "f4" else 0)
+        if dtype != "i8":
+            lazy = restoration.rolling_ball(hi.asarray(image), **given)
+            assert isinstance(lazy, hi.Image)
+            np.testing.assert_array_equal(lazy.compute(), found)
+
+
+def test_balls() -> None:
+    for radius in (1, 2.5, 7):
+        for ndim in (1, 2, 3):
+            np.testing.assert_array_equal(restoration.ball_kernel(radius, ndim), skimage.restoration.ball_kernel(radius, ndim))
+    for shape in ((5, 5), (3, 8), (4, 5, 7)):
+        np.testing.assert_array_equal(restoration.ellipsoid_kernel(shape, 9.0), skimage.restoration.ellipsoid_kernel(shape, 9.0))
+    for given, error in (({"nansafe": True}, NotImplementedError), ({"kernel": np.ones(3)}, ValueError)):
+        with pytest.raises(error, match="rolling_ball"):
+            restoration.rolling_ball(np.zeros((4, 5)), **given)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8"])
+def test_total_variation(dtype: str, shape: tuple[int, ...]) -> None:
+    image = np.random.default_rng(1).random(shape)
+    image = (image * 200).astype(dtype) if dtype[0] in "iu" else image.astype(dtype)
+    # There, energies of float32 are sums in it: by a smaller eps, another step is the last.
+    eps = 1e-4 if dtype == "f4" else 1e-6
+    for given in ({}, {"weight": 0.5, "eps": eps}, {"max_num_iter": 3}, {"max_num_iter": 1}, {"eps": 0.05}):
+        found, want = (of.denoise_tv_chambolle(image, **given) for of in (restoration, skimage.restoration))
+        assert found.dtype == want.dtype
+        np.testing.assert_allclose(found, want, rtol=0, atol=5e-6 if dtype == "f4" else 1e-12)
+        lazy = restoration.denoise_tv_chambolle(hi.asarray(image), **given)
+        assert isinstance(lazy, hi.Image)
+        np.testing.assert_array_equal(lazy.compute(), found)
+
+
+def test_total_variation_of_channels() -> None:
+    colours = np.random.default_rng(2).random((20, 31, 3))
+    for axis in (0, 1, -1):
+        moved = np.ascontiguousarray(np.moveaxis(colours, -1, axis))
+        found, want = (of.denoise_tv_chambolle(moved, channel_axis=axis) for of in (restoration, skimage.restoration))
+        np.testing.assert_allclose(found, want, rtol=0, atol=1e-12)
+    lazy = restoration.denoise_tv_chambolle(hi.asarray(colours, channels=True))
+    np.testing.assert_array_equal(np.asarray(lazy), found)
+    for given in ({"weight": 0}, {"max_num_iter": 0}):
+        with pytest.raises(ValueError, match="weight|steps"):
+            restoration.denoise_tv_chambolle(colours, **given)

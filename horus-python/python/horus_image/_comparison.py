@@ -40,8 +40,13 @@ def _floats(pair: tuple[Given, Given]) -> tuple[Image, Image]:
     return first, second
 
 
+def _mean(pixels: Image) -> Image:
+    """The mean in `float64`, which of an axis would be in the type of the pixels."""
+    return pixels.astype(np.float64).mean(keepdims=True)
+
+
 def _mean_square(pixels: Image) -> Image:
-    return (pixels * pixels).mean(keepdims=True)
+    return _mean(pixels * pixels)
 
 
 def _numbers(*images: Image) -> list[float]:
@@ -105,7 +110,7 @@ def normalized_root_mse(image_true: ArrayLike, image_test: ArrayLike, *, normali
     elif how == "min-max":
         parts = [first.max(keepdims=True), first.min(keepdims=True)]
     elif how == "mean":
-        parts = [first.mean(keepdims=True)]
+        parts = [_mean(first)]
     else:
         raise ValueError(f"Unsupported norm_type: normalization is 'euclidean', 'min-max' or 'mean', not {normalization!r}")
     error, *numbers = _numbers(_mean_square(first - second), *parts)

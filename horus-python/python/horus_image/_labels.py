@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, overload
+from typing import Any, Final, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -131,6 +131,52 @@ def relabel_sequential(label_field: ArrayLike, offset: int = 1) -> tuple[Image |
     forward, inverse = ArrayMap(known, numbers), ArrayMap(numbers, known)
     found = np.asarray(forward)[labels] if few else numbers[np.searchsorted(known, labels)]
     return returned("relabel_sequential", found, given), forward, inverse
+
+
+@overload
+def join_segmentations(s1: ArrayLike, s2: ArrayLike, return_mapping: Literal[False] = False) -> Image | Any: ...
+@overload
+def join_segmentations(s1: ArrayLike, s2: ArrayLike, return_mapping: Literal[True]) -> tuple[Image | Any, ArrayMap, ArrayMap]: ...
+@public("segmentation", module="skimage.segmentation._join", rust="`a * n + b`", differs="sums of small integers do not overflow")
+@of_any_library
+def join_segmentations(
+    s1: ArrayLike, s2: ArrayLike, return_mapping: bool = False
+) -> Image | Any | tuple[Image | Any, ArrayMap, ArrayMap]:
+    """A label for each pair of labels that lie over each other (``skimage.segmentation.join_segmentations``), in their order.
+
+    Parameters
+    ----------
+    s1, s2 : array_like or Image
+        Integers from 0 on, of one shape. They are read at the call.
+    return_mapping : bool, optional
+        Also return the labels of both that those of the result come from.
+
+    Returns
+    -------
+    ndarray or Image, or tuple of it and two ArrayMap
+
+    Examples
+    --------
+    >>> from horus_image.segmentation import join_segmentations
+    >>> join_segmentations([[0, 0, 1], [2, 2, 1]], [[0, 1, 1], [0, 1, 1]])
+    array([[0, 1, 2],
+           [3, 4, 2]])
+    """
+    first, second = (on_host(one) for one in (s1, s2))
+    if first.shape != second.shape:
+        raise ValueError(f"Cannot join segmentations of different shape. s1.shape: {first.shape}, s2.shape: {second.shape}")
+    of_first, of_second = relabel_sequential(first), relabel_sequential(second)
+    # In a type that holds all sums of small integers, and that of both otherwise.
+    kind = np.result_type(first.dtype, second.dtype, np.min_scalar_type((int(of_first[0].max()) + 1) * (int(second.max()) + 1)))
+    factor = kind.type(int(second.max()) + 1)
+    sums = factor * of_first[0].astype(kind) + of_second[0].astype(kind)
+    joined, _, back = relabel_sequential(sums)
+    lazy = next((one for one in (s1, s2) if isinstance(one, Image)), None)
+    found = joined if lazy is None else returned("join_segmentations", joined, lazy)
+    if not return_mapping:
+        return found
+    pairs = np.divmod(back.out_values, factor)
+    return found, *(ArrayMap(back.in_values, of[2][part]) for of, part in zip((of_first, of_second), pairs, strict=True))
 
 
 @public(

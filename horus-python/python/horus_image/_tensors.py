@@ -92,7 +92,7 @@ def structure_tensor(image: ArrayLike, sigma: Floats = 1, mode: Border = "consta
     return _all_back(given, _tensor(given.unit(), sigma, mode, cval, order))
 
 
-def _gradient(image: Image, axis: int) -> Image:
+def gradient(image: Image, axis: int) -> Image:
     """Half the difference of both neighbours, and at the ends the difference to the only one, as ``numpy.gradient``."""
     last = image.shape[axis] - 1
     if last < 1:
@@ -105,7 +105,7 @@ def _gradient(image: Image, axis: int) -> Image:
 
 def _hessian(image: Image, sigma: Floats, mode: Border, cval: float, order: str, by_derivatives: bool = False) -> list[Image]:
     count, smooth = image.ndim, image
-    slope: Callable[[Image, int], Image] = _gradient
+    slope: Callable[[Image, int], Image] = gradient
     if by_derivatives:
         scales = [float(one) / math.sqrt(2.0) for one in (sigma if np.iterable(sigma) else [sigma] * count)]
         truncate = 8.0 if all(one > math.sqrt(0.5) for one in scales) else 100.0

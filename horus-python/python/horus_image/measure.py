@@ -5,6 +5,6 @@
 array([0.5, 2. ])
 """
 
-from . import _components, _peaks, _public, _regions, _resizing, _summaries
+from . import _colocalization, _components, _moments, _peaks, _perimeters, _public, _regions, _resizing, _summaries
 
 __all__ = _public.export(globals())

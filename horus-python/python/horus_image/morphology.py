@@ -6,6 +6,6 @@
 array([False, False,  True,  True])
 """
 
-from . import _components, _elements, _flat, _public, _reconstruction
+from . import _components, _elements, _extrema, _flat, _public, _reconstruction
 
 __all__ = _public.export(globals())

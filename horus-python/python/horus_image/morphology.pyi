@@ -11,9 +11,10 @@ from ._elements import ball as ball, diamond as diamond, disk as disk, footprint
 from .typing import Array, ArrayLike, Float, Floats, Footprints, HostArray, Ints
 
 __all__ = [
-    "ball", "black_tophat", "closing", "diamond", "dilation", "disk", "erosion", "footprint_rectangle", "isotropic_closing",
-    "isotropic_dilation", "isotropic_erosion", "isotropic_opening", "label", "mirror_footprint", "octahedron", "opening", "pad_footprint",
-    "reconstruction", "remove_small_holes", "remove_small_objects", "white_tophat"
+    "ball", "black_tophat", "closing", "diamond", "dilation", "disk", "erosion", "flood", "flood_fill", "footprint_rectangle", "h_maxima",
+    "h_minima", "isotropic_closing", "isotropic_dilation", "isotropic_erosion", "isotropic_opening", "label", "local_maxima",
+    "local_minima", "mirror_footprint", "octahedron", "opening", "pad_footprint", "reconstruction", "remove_small_holes",
+    "remove_small_objects", "white_tophat"
 ]
 
 @overload
@@ -59,6 +60,48 @@ def erosion(
     image: ArrayLike, footprint: Footprints | None = None, out: Array | None = None, *, mode: str = 'reflect', cval: float = 0.0
 ) -> Image | Any: ...
 @overload
+def flood(
+    image: Image, seed_point: int | Sequence[int], *, footprint: npt.ArrayLike | None = None, connectivity: int | None = None,
+    tolerance: Float | None = None
+) -> Image: ...
+@overload
+def flood(
+    image: HostArray, seed_point: int | Sequence[int], *, footprint: npt.ArrayLike | None = None, connectivity: int | None = None,
+    tolerance: Float | None = None
+) -> Array: ...
+@overload
+def flood(
+    image: ArrayLike, seed_point: int | Sequence[int], *, footprint: npt.ArrayLike | None = None, connectivity: int | None = None,
+    tolerance: Float | None = None
+) -> Image | Any: ...
+@overload
+def flood_fill(
+    image: Image, seed_point: int | Sequence[int], new_value: Float, *, footprint: npt.ArrayLike | None = None,
+    connectivity: int | None = None, tolerance: Float | None = None, in_place: bool = False
+) -> Image: ...
+@overload
+def flood_fill(
+    image: HostArray, seed_point: int | Sequence[int], new_value: Float, *, footprint: npt.ArrayLike | None = None,
+    connectivity: int | None = None, tolerance: Float | None = None, in_place: bool = False
+) -> Array: ...
+@overload
+def flood_fill(
+    image: ArrayLike, seed_point: int | Sequence[int], new_value: Float, *, footprint: npt.ArrayLike | None = None,
+    connectivity: int | None = None, tolerance: Float | None = None, in_place: bool = False
+) -> Image | Any: ...
+@overload
+def h_maxima(image: Image, h: Float, footprint: npt.ArrayLike | None = None) -> Image: ...
+@overload
+def h_maxima(image: HostArray, h: Float, footprint: npt.ArrayLike | None = None) -> Array: ...
+@overload
+def h_maxima(image: ArrayLike, h: Float, footprint: npt.ArrayLike | None = None) -> Image | Any: ...
+@overload
+def h_minima(image: Image, h: Float, footprint: npt.ArrayLike | None = None) -> Image: ...
+@overload
+def h_minima(image: HostArray, h: Float, footprint: npt.ArrayLike | None = None) -> Array: ...
+@overload
+def h_minima(image: ArrayLike, h: Float, footprint: npt.ArrayLike | None = None) -> Image | Any: ...
+@overload
 def isotropic_closing(image: Image, radius: Float, out: None = None, spacing: Floats | None = None) -> Image: ...
 @overload
 def isotropic_closing(image: HostArray, radius: Float, out: Array | None = None, spacing: Floats | None = None) -> Array: ...
@@ -98,6 +141,36 @@ def label(
 def label(
     label_image: ArrayLike, background: int | None = None, return_num: bool = False, connectivity: int | None = None
 ) -> tuple[Image | Any, int] | Any: ...
+@overload
+def local_maxima(
+    image: Image, footprint: npt.ArrayLike | None = None, connectivity: int | None = None, indices: Literal[False] = False,
+    allow_borders: bool = True
+) -> Image: ...
+@overload
+def local_maxima(
+    image: HostArray, footprint: npt.ArrayLike | None = None, connectivity: int | None = None, indices: Literal[False] = False,
+    allow_borders: bool = True
+) -> Array: ...
+@overload
+def local_maxima(
+    image: ArrayLike, footprint: npt.ArrayLike | None = None, connectivity: int | None = None, indices: bool = False,
+    allow_borders: bool = True
+) -> Image | Any: ...
+@overload
+def local_minima(
+    image: Image, footprint: npt.ArrayLike | None = None, connectivity: int | None = None, indices: Literal[False] = False,
+    allow_borders: bool = True
+) -> Image: ...
+@overload
+def local_minima(
+    image: HostArray, footprint: npt.ArrayLike | None = None, connectivity: int | None = None, indices: Literal[False] = False,
+    allow_borders: bool = True
+) -> Array: ...
+@overload
+def local_minima(
+    image: ArrayLike, footprint: npt.ArrayLike | None = None, connectivity: int | None = None, indices: bool = False,
+    allow_borders: bool = True
+) -> Image | Any: ...
 @overload
 def opening(image: Image, footprint: Footprints | None = None, out: None = None, *, mode: str = 'reflect', cval: float = 0.0) -> Image: ...
 @overload

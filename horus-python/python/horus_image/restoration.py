@@ -6,6 +6,6 @@
 array([[0., 0., 1., 0., 0.]])
 """
 
-from . import _deconvolution, _public
+from . import _deconvolution, _public, _rolling, _variation
 
 __all__ = _public.export(globals())

@@ -5,6 +5,6 @@
 array([[5, 5, 5, 5, 9, 9, 9]])
 """
 
-from . import _components, _labels, _public, _watershed
+from . import _components, _extrema, _labels, _level_sets, _overlays, _public, _watershed
 
 __all__ = _public.export(globals())

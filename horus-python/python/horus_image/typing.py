@@ -120,6 +120,7 @@ Index: TypeAlias = _Key | tuple[_Key, ...]
 Labelled: TypeAlias = tuple[Pixels, int] | int
 Components: TypeAlias = Pixels | tuple[Pixels, int]
 Distances: TypeAlias = Pixels | tuple[Array, ...] | None
+Maxima: TypeAlias = Pixels | tuple[Array, ...]
 Measured: TypeAlias = np.generic | Array
 Centres: TypeAlias = tuple[np.float64, ...] | list[tuple[np.float64, ...]]
 Positions: TypeAlias = tuple[np.int64, ...] | list[tuple[np.int64, ...]]
