@@ -32,5 +32,5 @@ export HORUS_DEVICE=cpu
 "$venv/bin/python" -m pytest -q -p no:cacheprovider --doctest-modules --pyargs horus_image
 "$venv/bin/python" -m mypy --config-file "$here/pyproject.toml" -p horus_image
 "$venv/bin/python" -m mypy --config-file "$here/pyproject.toml" "$here"/examples/*.py
-"$venv/bin/python" -m mypy.stubtest --mypy-config-file "$here/pyproject.toml" horus_image.{_horus,color,exposure,feature,filters,measure,metrics,morphology,ndimage,raster,restoration,segmentation,transform}
+"$venv/bin/python" -m mypy.stubtest --mypy-config-file "$here/pyproject.toml" horus_image.{_horus,color,exposure,feature,filters,measure,metrics,morphology,ndimage,raster,restoration,segmentation,transform,util}
 for example in "$here"/examples/*.py; do "$venv/bin/python" "$example" >/dev/null; done

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / "horus-python" / "python" / "horus_image"
 AREAS = (
     *("ndimage", "color", "exposure", "feature", "filters", "measure", "metrics", "morphology", "restoration", "segmentation", "transform"),
-    "raster",
+    *("util", "raster"),
 )
 
 if __name__ == "__main__":

@@ -124,6 +124,44 @@ def test_wrong_arguments() -> None:
         feature.shape_index(np.zeros((1, 5)))
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_templates(dtype: Any) -> None:
+    image = picture(dtype)
+    # There, running sums of the whole image are of float32.
+    bound = 2e-3 if dtype is np.float32 else 1e-8
+    for template in (image[8:15, 20:31], image[8:14, 20:30].astype(np.float64), image[3:4, 5:12]):
+        for given in ({}, {"pad_input": True}, {"pad_input": True, "mode": "reflect"}, {"pad_input": True, "mode": "constant", "constant_values": 0.4}):
+            found, want = (of.match_template(image, template, **given) for of in (feature, skimage.feature))
+            assert found.dtype == want.dtype and found.shape == want.shape
+            np.testing.assert_allclose(found, want, rtol=0, atol=bound)
+            np.testing.assert_array_equal(feature.match_template(hi.asarray(image), template, **given).compute(), found)
+    found = feature.match_template(image, image[8:15, 20:31])
+    assert np.unravel_index(found.argmax(), found.shape) == (8, 20) and found.max() == pytest.approx(1.0, abs=1e-5)
+    assert not np.any(feature.match_template(np.full((9, 9), 7, dtype), image[:3, :3]))
+    for of in (feature, skimage.feature):
+        with pytest.raises(ValueError, match="larger"):
+            of.match_template(image[:5], image[:9])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float64])
+def test_features_of_pixels(dtype: Any) -> None:
+    cases: list[dict[str, Any]] = [{"sigma_max": 4}, {"edges": False, "num_sigma": 2}, {"texture": False, "sigma_min": 1, "sigma_max": 3}, {"intensity": False, "sigma_max": 1}]
+    for given in cases:
+        plane, levels = picture(dtype), picture(dtype, (9, 13, 12))
+        for image, more in ((plane, {}), (np.stack([plane, plane[::-1]], axis=1), {"channel_axis": 1}), (levels, {})):
+            found, want = (of.multiscale_basic_features(image, **given, **more) for of in (feature, skimage.feature))
+            assert found.dtype == want.dtype == np.float32 and found.shape == want.shape
+            np.testing.assert_allclose(found, want, rtol=0, atol=2e-6)
+        lazy = feature.multiscale_basic_features(hi.asarray(plane), **given)
+        assert isinstance(lazy, hi.Image) and lazy.channels
+        np.testing.assert_array_equal(lazy.compute(), feature.multiscale_basic_features(plane, **given))
+    with pytest.raises(NotImplementedError, match="four axes"):
+        feature.multiscale_basic_features(hi.asarray(levels))
+    for of in (feature, skimage.feature):
+        with pytest.raises(ValueError, match="At least one"):
+            of.multiscale_basic_features(plane, False, False, False)
+
+
 def test_edges_and_peaks_are_those_of_other_modules() -> None:
     from horus_image import filters, measure
 

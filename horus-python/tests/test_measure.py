@@ -204,3 +204,51 @@ def test_numbers_of_whole_images(dtype: Any) -> None:
     assert np.isnan(measure.centroid(np.zeros((3, 4)))).all() and measure.shannon_entropy(np.zeros((3, 4))) == 0.0
     with pytest.raises(ValueError, match="spacing"):
         measure.centroid(image, spacing=(1.0, 2.0))
+
+
+def test_regions_are_objects_with_the_properties_of_scikit_image() -> None:
+    rng = np.random.default_rng(11)
+    for shape in ((40, 51), (9, 14, 12)):
+        labels = scipy.ndimage.label(scipy.ndimage.gaussian_filter(rng.normal(size=shape), 1.2) > 0.1)[0] * 3
+        brightness = rng.random(shape)
+        ours, theirs = (of.regionprops(labels, brightness) for of in (measure, skimage.measure))
+        assert [one.label for one in ours] == [one.label for one in theirs]
+        flat = ("moments_hu", "perimeter", "perimeter_crofton", "eccentricity", "axis_major_length", "axis_minor_length", "orientation")
+        for one, other in zip(ours[:12], theirs[:12], strict=True):
+            assert one.slice == other.slice and one.bbox == other.bbox and str(one)[:26] == str(other)[:26]
+            for name in one:
+                if name in ("slice", "orientation") or len(shape) == 3 and name in flat:
+                    continue
+                found, want = np.asarray(one[name]), np.asarray(other[name])
+                assert found.shape == want.shape, name
+                np.testing.assert_allclose(found, want, rtol=1e-8, atol=1e-8, err_msg=name)
+    lazy = measure.regionprops(hi.asarray(labels.astype(np.int32)), hi.asarray(brightness))[0]
+    assert lazy.intensity_mean == pytest.approx(theirs[0].intensity_mean) and lazy.image_intensity.shape == lazy.image.shape
+    with pytest.raises(AttributeError, match="solidity"):
+        lazy.solidity  # noqa: B018
+    with pytest.raises(AttributeError, match="intensity"):
+        measure.regionprops(labels)[0].image_intensity  # noqa: B018
+    with pytest.raises(NotImplementedError, match="perimeter"):
+        lazy.perimeter  # noqa: B018
+    assert measure.regionprops(np.zeros((3, 4), int)) == []
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float32, np.float64])
+def test_profiles(dtype: Any) -> None:
+    pixels = np.random.default_rng(5).random((23, 31)) * (200 if dtype is np.uint8 else 1)
+    image = pixels > 0.5 if dtype is bool else pixels.astype(dtype)
+    colours = np.stack([image, image[::-1], image], axis=-1)
+    cases: list[dict[str, Any]] = [{}, {"linewidth": 3}, {"linewidth": 4, "reduce_func": np.max}, {"linewidth": 2, "reduce_func": None}]
+    if dtype is not bool:
+        cases += [{"order": 3}, {"order": 0, "linewidth": 5}, {"mode": "constant", "cval": 0.3}, {"linewidth": 3, "reduce_func": lambda line: line[0]}]
+    for src, dst in (((2, 3), (17, 25)), ((5.5, 28), (5.5, 2)), ((20, 10), (1, 12.25)), ((-2, 4), (26, 4))):
+        for given in cases:
+            for one in (image, colours):
+                found, want = (of.profile_line(one, src, dst, **given) for of in (measure, skimage.measure))
+                assert found.shape == want.shape and found.dtype == want.dtype
+                # A position is one half but for a rounding, and integers are rounded.
+                slack = 1.01 if dtype in (bool, np.uint8) or given.get("order") == 0 else 1e-5 if dtype is np.float32 else 1e-6
+                far = np.abs(found.astype(float) - want)
+                assert far.max() <= slack and np.mean(far > 1e-5) < 0.1
+                lazy = measure.profile_line(hi.asarray(one, channels=one.ndim == 3), src, dst, **given)
+                np.testing.assert_array_equal(lazy, found)

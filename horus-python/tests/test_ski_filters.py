@@ -564,3 +564,69 @@ def test_canny_differs_at_ties_only(dtype: Any) -> None:
         # Of two pixels beside each other that are equal but for a rounding, either one.
         for one, other in ((ours, theirs), (theirs, ours)):
             assert not (one & ~scipy.ndimage.binary_dilation(other, np.ones((3, 3)))).any()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int8, np.float32, np.float64])
+def test_thresholds_of_several_classes(dtype: Any) -> None:
+    for seed in range(4):
+        image = picture(dtype, seed=seed)
+        image = image // 64 if dtype is np.uint16 else image
+        for given in ({}, {"classes": 2}, {"classes": 3, "nbins": 100}, *([{"classes": 4, "nbins": 64}] if np.dtype(dtype).kind == "f" else [])):
+            found, want = (of.threshold_multiotsu(image, **given) for of in (filters, skimage.filters))
+            np.testing.assert_allclose(found, want, rtol=2e-6 if dtype is np.float32 else 1e-13)
+        np.testing.assert_array_equal(filters.threshold_multiotsu(hi.asarray(image)), filters.threshold_multiotsu(image))
+    counts = np.histogram(picture(), 30)[0]
+    for classes in (2, 3, 4, 5):
+        for hist in (counts, (counts, np.linspace(0, 1, 30))):
+            found, want = (of.threshold_multiotsu(hist=hist, classes=classes) for of in (filters, skimage.filters))
+            np.testing.assert_array_equal(found, want)
+
+
+def test_thresholds_of_few_values() -> None:
+    few = np.array([[1, 2, 9, 9]], np.uint8)
+    np.testing.assert_array_equal(filters.threshold_multiotsu(few), skimage.filters.threshold_multiotsu(few))
+    for of in (filters, skimage.filters):
+        with pytest.raises(ValueError, match="classes"):
+            of.threshold_multiotsu(few, 4)
+    for given, error in (({"classes": 1}, ValueError), ({"image": np.arange(5000, dtype=np.uint16)}, NotImplementedError)):
+        with pytest.raises(error, match="threshold_multiotsu"):
+            filters.threshold_multiotsu(**{"image": few, **given})
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])
+def test_waves(dtype: Any) -> None:
+    image = picture(dtype)
+    for given in ({"frequency": 0.2}, {"frequency": 0.15, "theta": 0.7, "bandwidth": 1.5}, {"frequency": 0.3, "sigma_x": 3, "sigma_y": 1, "offset": 1, "mode": "constant", "cval": 1}):
+        shape = {name: value for name, value in given.items() if name not in ("mode", "cval")}
+        np.testing.assert_allclose(filters.gabor_kernel(**shape), skimage.filters.gabor_kernel(**shape), rtol=1e-12, atol=1e-17)
+        found, want, lazy = filters.gabor(image, **given), skimage.filters.gabor(image, **given), filters.gabor(hi.asarray(image), **given)
+        assert len(found) == len(want) == 2
+        for one, other, later in zip(found, want, lazy, strict=True):
+            assert one.dtype == other.dtype
+            if np.dtype(dtype).kind == "f":
+                agree(one, other, 10.0)
+            else:
+                # A sum that is whole but for a rounding is cut to one or the other.
+                assert np.abs(one.astype(int) - other).max() <= 1 and np.mean(one == other) > 0.98
+            np.testing.assert_array_equal(later.compute(), one)
+    for of in (filters, skimage.filters):
+        with pytest.raises(ValueError, match="complex"):
+            of.gabor_kernel(0.2, dtype=np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_sparse_weights(dtype: Any) -> None:
+    weights = np.zeros((7, 5))
+    weights[0, 0], weights[3, 4], weights[6, 1] = 1.0, -2.0, 0.5
+    image = picture(dtype)
+    for kernel in (weights, weights[1:, 1:4]):
+        for mode in (*MODES[:1], *MODES[2:], "valid"):
+            if kernel.shape[0] % 2 == 0:
+                with pytest.raises(ValueError, match="even"):
+                    filters.correlate_sparse(image, kernel, mode)
+                continue
+            found, want = (of.correlate_sparse(image, kernel, mode) for of in (filters, skimage.filters))
+            agree(found, want)
+            np.testing.assert_array_equal(filters.correlate_sparse(hi.asarray(image), kernel, mode).compute(), found)
+    with pytest.raises(ValueError, match="axes"):
+        filters.correlate_sparse(image, np.ones(3))

@@ -5,8 +5,8 @@
 `horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names,
 `horus_image.color` colour spaces, `horus_image.exposure` histograms, `horus_image.feature` corners, edges and peaks, `horus_image.measure`
 tables of regions, `horus_image.metrics` differences of images, `horus_image.morphology` openings, maxima and what removes small objects,
-`horus_image.segmentation` watersheds and operations on labels, `horus_image.transform` resizing and warps, `horus_image.restoration`
-deconvolution, `horus_image.raster` slopes and statistics of rasters. `horus_image.accel` puts functions in the place of SciPy's and
+`horus_image.segmentation` watersheds and operations on labels, `horus_image.transform` resizing and warps, `horus_image.util` types and
+ranges, `horus_image.restoration` deconvolution, `horus_image.raster` slopes and statistics of rasters. `horus_image.accel` puts functions in the place of SciPy's and
 scikit-image's, `horus_image.dask` applies programs to Dask's arrays, `horus_image.xarray` functions to xarray's,
 `horus_image.array_api` has the functions of the Python array API standard.
 
@@ -36,6 +36,7 @@ from . import (
     segmentation,
     transform,
     typing,
+    util,
 )
 from ._files import open, save
 from ._horus import HorusError, __version__
@@ -88,6 +89,7 @@ __all__ = [
     "stack",
     "transform",
     "typing",
+    "util",
     "where",
     "within",
 ]

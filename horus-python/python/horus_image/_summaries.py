@@ -1,4 +1,4 @@
-"""Numbers of a whole image, with the rules of scikit-image 0.26."""
+"""Numbers of a whole image, and of a line, with the rules of scikit-image 0.26."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import numpy as np
 from ._edges import sobel
 from ._equalize import counted
 from ._floats import Given, float_type, image_of
-from ._foreign import of_any_library
+from ._foreign import of_any_library, read
 from ._image import Array, Image, get_all, where
 from ._intensity import luminance_of
 from ._linear import uniform_filter1d
 from ._public import Terms, public
-from .typing import ArrayLike, Float
+from ._resizing import order_of
+from ._sampling import map_coordinates
+from .typing import ArrayLike, Border, Float
 
 _LEAST: Final = float(np.spacing(1))
 """Differences that are taken for none."""
@@ -142,3 +144,77 @@ def _along(pixels: Image, axis: int) -> Image:
     """The sums of what lies across each place along an axis."""
     across = tuple(other for other in range(pixels.ndim) if other != axis)
     return pixels.sum(axis=across) if across else pixels
+
+
+@public("measure", module="skimage.measure.profile", rust="remap")
+@of_any_library
+def profile_line(
+    image: ArrayLike,
+    src: Sequence[Float],
+    dst: Sequence[Float],
+    linewidth: int = 1,
+    order: int | None = None,
+    mode: Border = "reflect",
+    cval: Float = 0.0,
+    *,
+    reduce_func: Callable[..., Any] | None = np.mean,
+) -> Array:
+    """The pixels along a line (``skimage.measure.profile_line``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Of rows and columns, and perhaps channels. Only what lies under the line is computed of it.
+    src, dst : pair of float
+        Row and column of both ends; the last belongs to the line.
+    linewidth : int, optional
+        Pixels across the line.
+    order : int, optional
+        Of the splines between pixels, from 0 to 5; by default 0 of masks, else 1.
+    mode, cval : optional
+        Border mode, as in `horus_image.ndimage`; ``constant`` and ``wrap`` are those of a grid.
+    reduce_func : callable, optional
+        What becomes of the pixels across the line, which are its axis 1; of None they stay.
+
+    Returns
+    -------
+    ndarray
+        A pixel for each step of one pixel, and for each channel.
+
+    Examples
+    --------
+    >>> from horus_image.measure import profile_line
+    >>> profile_line([[1.0, 2.0, 3.0], [5.0, 6.0, 7.0]], (0, 0), (0, 2))
+    array([1., 2., 3.])
+    """
+    given = Given("profile_line", image, (2,), _last(image))
+    degree = order_of("profile_line", order, given.dtype)
+    (row, column), (last_row, last_column) = ((float(one) for one in end) for end in (src, dst))
+    angle = np.arctan2(last_row - row, last_column - column)
+    steps = int(np.ceil(np.hypot(last_row - row, last_column - column) + 1))
+    # Across, from the far side to the near one: as there, the first column is that of the last.
+    across = np.linspace(0.5, -0.5, linewidth) * (linewidth - 1) if linewidth > 1 else np.zeros(1)
+    rows = np.linspace(row, last_row, steps)[:, np.newaxis] + across * np.cos(angle)
+    columns = np.linspace(column, last_column, steps)[:, np.newaxis] - across * np.sin(angle)
+    borders: dict[str, Border] = {"constant": "grid-constant", "wrap": "grid-wrap"}
+    pixels = given.image.astype(np.uint8) if given.dtype.kind == "b" else given.image
+    planes = [pixels.channel(k) for k in range(pixels._core.shape[3])] if given.value.channels else [pixels]
+    sampled = [
+        image_of(map_coordinates(plane, [rows, columns], None, degree, borders.get(mode, mode), float(cval), degree > 1)) for plane in planes
+    ]
+    kind = np.dtype(bool) if given.dtype.kind == "b" else given.dtype
+    found = np.stack([one.astype(kind) for one in get_all(*sampled)], axis=-1)
+    found = found if given.value.channels else found[..., 0]
+    if reduce_func is None:
+        return found
+    try:
+        reduced: Array = reduce_func(found, axis=1)
+    except TypeError:
+        reduced = np.apply_along_axis(reduce_func, 1, found)
+    return reduced
+
+
+def _last(image: Any) -> int | None:
+    """The axis of channels of an array of three."""
+    given = image if isinstance(image, Image) else read(image)
+    return None if isinstance(given, Image) and not given.channels or given.ndim < 3 else given.ndim - 1

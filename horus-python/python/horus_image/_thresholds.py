@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import numbers as numbers_of
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -247,6 +248,96 @@ def threshold_minimum(
         raise RuntimeError("Maximum iteration reached for histogram smoothing")
     first, last = tops
     return float(centres[first + np.argmin(counts[first : last + 1])])
+
+
+_MOST_SQUARE: Final = 1 << 12
+"""Bins of which all pairs are compared."""
+
+
+@public("filters", module="skimage.filters.thresholding")
+@of_any_library
+def threshold_multiotsu(
+    image: ArrayLike | None = None,
+    classes: int = 3,
+    nbins: int = 256,
+    *,
+    hist: npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+) -> Array:
+    """The thresholds that part the pixels into classes that differ most (``skimage.filters.threshold_multiotsu``).
+
+    Parameters
+    ----------
+    image : array_like or Image, optional
+        All its pixels are counted, those of all channels together. It is computed at the call.
+    classes : int, optional
+        Number of classes, at least 2.
+    nbins : int, optional
+        Bins of the histogram of floats; of integers each number has its own, up to 4096.
+    hist : array or pair of arrays, optional
+        Counts, and the centres of their bins, instead of an image.
+
+    Returns
+    -------
+    ndarray
+        One threshold less than there are classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.filters import threshold_multiotsu
+    >>> threshold_multiotsu(np.array([[1, 2, 1, 90, 91, 92, 200, 201]], np.uint8))
+    array([ 2, 92])
+    """
+    if classes < 2:
+        raise ValueError(f"threshold_multiotsu: {classes} classes; there are at least 2")
+    counts, centres = _counted("threshold_multiotsu", image, nbins, hist)
+    share = counts if hist is not None else (counts / counts.sum(dtype=np.float64)).astype(np.float32)
+    filled = np.flatnonzero(share)
+    if len(filled) < classes:
+        raise ValueError(f"threshold_multiotsu: {len(filled)} different values in bins cannot be thresholded in {classes} classes")
+    if len(filled) > classes:
+        if len(share) > _MOST_SQUARE:
+            raise NotImplementedError(f"threshold_multiotsu: a histogram of {len(share)} bins; the limit is {_MOST_SQUARE}: convert to floats")
+        filled = np.array([*_most_different(_between(share), classes), -1])
+    found: Array = centres[filled[:-1]]
+    return found
+
+
+def _between(share: Array) -> Array:
+    """The square of the sum of numbers over the sum of shares, of the bins from one to another, in ``float32``, as there; that of the first alone
+    is 0."""
+    numbers = np.arange(len(share), dtype=np.float32)
+    numbers[0] = 1.0
+    mass, moment = (np.concatenate([[np.float32(0)], np.cumsum(part, dtype=np.float32)]) for part in (share, numbers * share))
+    masses, moments = (part[np.newaxis, 1:] - part[:-1, np.newaxis] for part in (mass, moment))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Array = np.where(masses > 0, moments * moments / masses, np.float32(0))
+    found[0, 0] = 0.0
+    return found
+
+
+def _most_different(between: Array, classes: int) -> tuple[int, ...]:
+    """The last bins of all classes but one whose sum is the largest: the first of equal ones, by a sum in the order that it has there."""
+    first, last = between[0, :-1], between[1:, -1]
+    if classes == 2:
+        return (int((first + last).argmax()),)
+    ends = np.arange(len(first))
+    # Of the two last ends the second follows the first.
+    middle = np.where(ends > ends[:, np.newaxis], between[1:, :-1], -np.float32(np.inf))
+    best, found = np.float32(0), tuple(range(classes - 1))
+    for before in itertools.combinations(range(len(first)), classes - 3):
+        sums = np.broadcast_to(last, middle.shape)
+        if before:
+            sums = sums + first[before[0]]
+            for one, other in itertools.pairwise(before):
+                sums = sums + middle[one, other]
+            sums = sums + middle[before[-1], :, np.newaxis] + middle
+        else:
+            sums = sums + first[:, np.newaxis] + middle
+        most = sums.max()
+        if most > best:
+            best, found = most, (*before, *map(int, np.unravel_index(sums.argmax(), sums.shape)))
+    return found
 
 
 @public("filters", module="skimage.filters.thresholding", rust="mean", accel=Terms("numbers double finite", (0.0, 1e-12), np.float64))

@@ -11,6 +11,6 @@ the call.
 [[2, 2], [2, 7], [7, 2], [7, 7]]
 """
 
-from . import _edges, _peaks, _public, _tensors
+from . import _basic_features, _edges, _peaks, _public, _templates, _tensors
 
 __all__ = _public.export(globals())

@@ -16,6 +16,6 @@ Types are scikit-image's: ``float32`` is computed in ``float32`` and everything 
 array([[0, 0, 0, 1, 1, 1]])
 """
 
-from . import _edges, _lines, _public, _reconstruction, _ridges, _sharpen, _thresholds
+from . import _edges, _lines, _public, _reconstruction, _ridges, _sharpen, _templates, _thresholds
 
 __all__ = _public.export(globals())

@@ -7,15 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ._image import Image
-from ._thresholds import threshold_isodata as threshold_isodata, threshold_li as threshold_li, threshold_mean as threshold_mean, threshold_minimum as threshold_minimum, threshold_otsu as threshold_otsu, threshold_triangle as threshold_triangle, threshold_yen as threshold_yen
+from ._templates import gabor as gabor, gabor_kernel as gabor_kernel
+from ._thresholds import threshold_isodata as threshold_isodata, threshold_li as threshold_li, threshold_mean as threshold_mean, threshold_minimum as threshold_minimum, threshold_multiotsu as threshold_multiotsu, threshold_otsu as threshold_otsu, threshold_triangle as threshold_triangle, threshold_yen as threshold_yen
 from .typing import Array, ArrayLike, Border, Float, Floats, HostArray, Ints, Output
 
 __all__ = [
-    "apply_hysteresis_threshold", "canny", "conv2d", "convrot", "convuv", "difference_of_gaussians", "farid", "farid_h", "farid_v",
-    "frangi", "gaussian", "laplace", "median", "meijering", "prewitt", "prewitt_h", "prewitt_v", "reconstruction", "roberts",
-    "roberts_neg_diag", "roberts_pos_diag", "sato", "scharr", "scharr_h", "scharr_v", "sobel", "sobel_h", "sobel_v", "threshold_isodata",
-    "threshold_li", "threshold_local", "threshold_mean", "threshold_minimum", "threshold_niblack", "threshold_otsu", "threshold_sauvola",
-    "threshold_triangle", "threshold_yen", "unsharp_mask"
+    "apply_hysteresis_threshold", "canny", "conv2d", "convrot", "convuv", "correlate_sparse", "difference_of_gaussians", "farid", "farid_h",
+    "farid_v", "frangi", "gabor", "gabor_kernel", "gaussian", "laplace", "median", "meijering", "prewitt", "prewitt_h", "prewitt_v",
+    "reconstruction", "roberts", "roberts_neg_diag", "roberts_pos_diag", "sato", "scharr", "scharr_h", "scharr_v", "sobel", "sobel_h",
+    "sobel_v", "threshold_isodata", "threshold_li", "threshold_local", "threshold_mean", "threshold_minimum", "threshold_multiotsu",
+    "threshold_niblack", "threshold_otsu", "threshold_sauvola", "threshold_triangle", "threshold_yen", "unsharp_mask"
 ]
 
 @overload
@@ -75,6 +76,12 @@ def convuv(
 def convuv(
     image: ArrayLike, theta_step: float = 15.0, sigma_u: Sequence[float] = (3.0, 5.0, 7.0), sigma_v: Sequence[float] = (1.0, 2.0, 3.0)
 ) -> Image | Any: ...
+@overload
+def correlate_sparse(image: Image, kernel: npt.ArrayLike, mode: Border | Literal['valid'] = 'reflect') -> Image: ...
+@overload
+def correlate_sparse(image: HostArray, kernel: npt.ArrayLike, mode: Border | Literal['valid'] = 'reflect') -> Array: ...
+@overload
+def correlate_sparse(image: ArrayLike, kernel: npt.ArrayLike, mode: Border | Literal['valid'] = 'reflect') -> Image | Any: ...
 @overload
 def difference_of_gaussians(
     image: Image, low_sigma: Floats, high_sigma: Floats | None = None, *, mode: Border = 'nearest', cval: float = 0,

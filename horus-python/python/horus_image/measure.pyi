@@ -11,14 +11,14 @@ from ._colocalization import intersection_coeff as intersection_coeff, manders_c
 from ._moments import inertia_tensor as inertia_tensor, inertia_tensor_eigvals as inertia_tensor_eigvals, moments as moments, moments_central as moments_central, moments_hu as moments_hu, moments_normalized as moments_normalized
 from ._peaks import peak_local_max as peak_local_max
 from ._perimeters import euler_number as euler_number, perimeter as perimeter, perimeter_crofton as perimeter_crofton
-from ._regions import regionprops_table as regionprops_table
-from ._summaries import blur_effect as blur_effect, centroid as centroid, shannon_entropy as shannon_entropy
+from ._regions import regionprops as regionprops, regionprops_table as regionprops_table
+from ._summaries import blur_effect as blur_effect, centroid as centroid, profile_line as profile_line, shannon_entropy as shannon_entropy
 from .typing import Array, ArrayLike, Float, HostArray, Ints
 
 __all__ = [
     "block_reduce", "blur_effect", "centroid", "euler_number", "inertia_tensor", "inertia_tensor_eigvals", "intersection_coeff", "label",
     "manders_coloc_coeff", "manders_overlap_coeff", "moments", "moments_central", "moments_hu", "moments_normalized", "peak_local_max",
-    "perimeter", "perimeter_crofton", "regionprops_table", "shannon_entropy"
+    "perimeter", "perimeter_crofton", "profile_line", "regionprops", "regionprops_table", "shannon_entropy"
 ]
 
 @overload

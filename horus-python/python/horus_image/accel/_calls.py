@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 # Functions are in the table once their modules are loaded.
-from .. import color, exposure, feature, filters, measure, metrics, morphology, ndimage, restoration, segmentation, transform  # noqa: F401
+from .. import color, exposure, feature, filters, measure, metrics, morphology, ndimage, restoration, segmentation, transform, util  # noqa: F401
 from .._public import FUNCTIONS, Function, Row
 from . import _conditions, _opencv, _profile
 from ._conditions import ALONE, Array, Call, Condition
