@@ -182,6 +182,8 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "transform.pyramid_reduce": (plainly, BOTH, reduced),
     "transform.rescale": (lambda f, i: f(i, 2), BOTH, halved),
     "transform.resize": (lambda f, i: f(i, (18, 6)), PLANES, lambda _, sides: (sides[0] / 2, sides[1] * 2)),
+    "transform.swirl": (plainly, PLANES, unknown),
+    "transform.warp_polar": (plainly, PLANES, unknown),
     "transform.rotate": (lambda f, i: f(i, 90, resize=True), PLANES, swapped),
     "transform.warp": (lambda f, i: f(i, np.diag([2.0, 2.0, 1.0])), PLANES, doubled),
     "feature.match_template": (lambda f, i: f(i, np.eye(3), pad_input=True), PLANES, kept),

@@ -162,6 +162,14 @@ def test_features_of_pixels(dtype: Any) -> None:
             of.multiscale_basic_features(plane, False, False, False)
 
 
+def test_peaks_that_are_apart() -> None:
+    for image in (picture(), np.round(picture(), 1), picture(shape=(9, 13, 12)), np.zeros((8, 9))):
+        for given in ({}, {"min_distance": 3}, {"min_distance": 3, "p_norm": 2}, {"num_peaks": 5, "indices": False}, {"threshold_rel": 0.5, "exclude_border": False}):
+            found, want = (of.corner_peaks(image, **given) for of in (feature, skimage.feature))
+            np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(feature.corner_peaks(hi.asarray(picture())), feature.corner_peaks(picture()))
+
+
 def test_edges_and_peaks_are_those_of_other_modules() -> None:
     from horus_image import filters, measure
 

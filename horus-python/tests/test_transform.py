@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
 import skimage.measure
 import skimage.transform
 
@@ -330,3 +331,72 @@ def test_nan_stays_in_blurs_and_volumes_have_a_contrast() -> None:
     image[5, 5] = np.nan
     assert np.isnan(measure.blur_effect(image))
     assert not exposure.is_low_contrast(hi.asarray(np.linspace(0, 1, 60).reshape(4, 5, 3)))
+
+
+def planes(dtype: Any = np.float64) -> tuple[Array, Array]:
+    """A smooth picture, and one of three channels."""
+    pixels = scipy.ndimage.gaussian_filter(np.random.default_rng(4).random((41, 52)), 1.5)
+    pixels = pixels.astype(dtype) if np.dtype(dtype).kind == "f" else (pixels * np.iinfo(dtype).max).astype(dtype)
+    return pixels, np.stack([pixels, pixels[::-1], pixels[:, ::-1]], axis=-1)
+
+
+POLAR: list[dict[str, Any]] = [
+    {},
+    {"scaling": "log", "mode": "edge"},
+    {"radius": 15, "center": (10, 20.5)},
+    {"output_shape": (50, 30), "order": 3},
+    {"order": 0},
+    {"mode": "reflect", "radius": 60, "preserve_range": True},
+    {"cval": 0.7, "clip": False},
+]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_polar_coordinates(dtype: Any) -> None:
+    grey, colours = planes(dtype)
+    for given in POLAR:
+        for image, axis in ((grey, None), (colours, -1), (np.ascontiguousarray(np.moveaxis(colours, -1, 0)), 0)):
+            found, want = (of.warp_polar(image, channel_axis=axis, **given) for of in (transform, skimage.transform))
+            assert found.dtype == want.dtype and found.shape == want.shape
+            # A position is half a pixel, or on the edge, but for a rounding.
+            off = np.abs(found.astype(float) - want) > (1e-5 if dtype is np.float32 else 1e-9) * max(float(np.abs(want).max()), 1.0)
+            assert off.mean() < 1e-3
+        lazy = transform.warp_polar(hi.asarray(grey), **given)
+        assert isinstance(lazy, hi.Image)
+        np.testing.assert_array_equal(lazy.compute(), transform.warp_polar(grey, **given))
+    for of in (transform, skimage.transform):
+        with pytest.raises(ValueError, match="[Ss]caling"):
+            of.warp_polar(grey, scaling="square")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_swirls(dtype: Any) -> None:
+    cases: list[dict[str, Any]] = [{}, {"strength": 5, "radius": 30, "order": 3, "mode": "constant", "cval": 0.2}, {"rotation": 0.3}, {"center": (10, 20), "output_shape": (30, 60), "mode": "wrap"}]
+    for image in planes(dtype):
+        for given in cases:
+            found, want = (of.swirl(image, **given) for of in (transform, skimage.transform))
+            assert found.dtype == want.dtype and found.shape == want.shape
+            assert (np.abs(found - want) > (1e-5 if dtype is np.float32 else 1e-9)).mean() < 1e-3
+            lazy = transform.swirl(hi.asarray(image, channels=image.ndim == 3), **given)
+            np.testing.assert_array_equal(np.asarray(lazy), found)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("name", ["pyramid_gaussian", "pyramid_laplacian"])
+def test_layers_of_pyramids(name: str, dtype: Any) -> None:
+    grey, colours = planes(dtype)
+    levels = np.random.default_rng(2).random((20, 12, 14)).astype(dtype)
+    for given in ({}, {"max_layer": 2, "downscale": 1.5, "preserve_range": True}, {"sigma": 1.2, "mode": "constant", "max_layer": 3}, {"max_layer": 0}):
+        for image, axis in ((grey, None), (colours, -1), (np.ascontiguousarray(np.moveaxis(colours, -1, 0)), 0), (levels, None)):
+            found, want = (list(getattr(of, name)(image, channel_axis=axis, **given)) for of in (transform, skimage.transform))
+            assert len(found) == len(want)
+            for one, other in zip(found, want, strict=True):
+                assert one.dtype == other.dtype and one.shape == other.shape
+                # Positions between pixels are held to 2^-21 of one.
+                np.testing.assert_allclose(one, other, rtol=0, atol=(1e-5 if dtype is np.float32 else 1e-7) * max(float(np.abs(want[0]).max()), 1.0))
+        for one, other in zip(getattr(transform, name)(hi.asarray(grey), **given), getattr(transform, name)(grey, **given), strict=True):
+            assert isinstance(one, hi.Image)
+            np.testing.assert_array_equal(one.compute(), other)
+    for of in (transform, skimage.transform):
+        with pytest.raises(ValueError, match="scale factor"):
+            list(getattr(of, name)(grey, downscale=1))

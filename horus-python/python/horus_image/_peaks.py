@@ -11,6 +11,7 @@ from ._foreign import of_any_library, on_host
 from ._image import Array, Image
 from ._order import maximum_filter
 from ._public import PIXELS, Terms, public
+from ._values import shape_of
 from .typing import ArrayLike
 
 
@@ -105,3 +106,58 @@ def _apart(places: Array, shape: tuple[int, ...], distance: int) -> Array:
             kept.append(i)
             taken[tuple(slice(max(0, p - distance + 1), p + distance) for p in place)] = True
     return places[kept]
+
+
+@public("feature", module="skimage.feature.corner", rust="peak_local_max", opencv="cv.goodFeaturesToTrack", differs="no `labels`")
+@of_any_library
+def corner_peaks(
+    image: ArrayLike,
+    min_distance: int = 1,
+    threshold_abs: float | None = None,
+    threshold_rel: float | None = None,
+    exclude_border: bool | int | tuple[int, ...] = True,
+    indices: bool = True,
+    num_peaks: float = np.inf,
+    footprint: npt.ArrayLike | None = None,
+    *,
+    p_norm: float = np.inf,
+) -> Array:
+    """The positions of local maxima, the highest first, none of which is near one before it (``skimage.feature.corner_peaks``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Numbers, of one to three axes. It is computed at the call.
+    min_distance, threshold_abs, threshold_rel, exclude_border, num_peaks, footprint
+        As of `peak_local_max`; of equal pixels that touch, one is a peak.
+    indices : bool, optional
+        Return positions; otherwise a mask.
+    p_norm : float, optional
+        How distances are measured: infinite for the longest way along an axis, 2 for straight lines.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.feature import corner_peaks
+    >>> response = np.zeros((5, 5))
+    >>> response[2:4, 2:4] = 1
+    >>> corner_peaks(response)
+    array([[2, 2]])
+    """
+    places = peak_local_max(image, min_distance, threshold_abs, threshold_rel, exclude_border, footprint=footprint)
+    kept: list[int] = []
+    near = np.zeros(len(places), bool)
+    for at, place in enumerate(places):
+        if not near[at]:
+            kept.append(at)
+            near |= np.linalg.norm(places - place, ord=p_norm, axis=1) <= min_distance
+    places = places[kept] if num_peaks >= len(kept) else places[kept[: int(num_peaks)]]
+    if indices:
+        return places
+    mask = np.zeros(shape_of(image), bool)
+    mask[tuple(places.T)] = True
+    return mask

@@ -128,7 +128,8 @@ class RegionProperties:
     @functools.cached_property
     def coords(self) -> Array:
         """The positions of its pixels, a row each."""
-        return np.argwhere(self.image) + [part.start for part in self.slice]
+        places: Array = np.argwhere(self.image) + [part.start for part in self.slice]
+        return places
 
     @functools.cached_property
     def centroid_local(self) -> tuple[float, ...]:

@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ._image import Image
-from ._peaks import peak_local_max as peak_local_max
+from ._peaks import corner_peaks as corner_peaks, peak_local_max as peak_local_max
 from ._tensors import corner_foerstner as corner_foerstner, hessian_matrix as hessian_matrix, structure_tensor as structure_tensor
 from .typing import Array, ArrayLike, Border, Float, Floats, HostArray
 
 __all__ = [
-    "canny", "corner_foerstner", "corner_harris", "corner_kitchen_rosenfeld", "corner_shi_tomasi", "hessian_matrix",
+    "canny", "corner_foerstner", "corner_harris", "corner_kitchen_rosenfeld", "corner_peaks", "corner_shi_tomasi", "hessian_matrix",
     "hessian_matrix_eigvals", "match_template", "multiscale_basic_features", "peak_local_max", "shape_index", "structure_tensor",
     "structure_tensor_eigenvalues"
 ]

@@ -6,6 +6,6 @@
 array([0, 0, 0, 0, 0, 3, 3, 3, 3, 0, 0], dtype=uint64)
 """
 
-from . import _hough, _public, _resizing, _warping
+from . import _hough, _polar, _public, _pyramids, _resizing, _warping
 
 __all__ = _public.export(globals())

@@ -8,12 +8,13 @@ import numpy.typing as npt
 
 from ._image import Image
 from ._hough import hough_line as hough_line
+from ._pyramids import pyramid_gaussian as pyramid_gaussian, pyramid_laplacian as pyramid_laplacian
 from ._resizing import integrate as integrate
 from .typing import Array, ArrayLike, Float, Floats, HostArray, Ints, Transform
 
 __all__ = [
-    "downscale_local_mean", "hough_line", "integral_image", "integrate", "pyramid_expand", "pyramid_reduce", "rescale", "resize", "rotate",
-    "warp"
+    "downscale_local_mean", "hough_line", "integral_image", "integrate", "pyramid_expand", "pyramid_gaussian", "pyramid_laplacian",
+    "pyramid_reduce", "rescale", "resize", "rotate", "swirl", "warp", "warp_polar"
 ]
 
 @overload
@@ -107,6 +108,24 @@ def rotate(
     mode: str = 'constant', cval: Float = 0, clip: bool = True, preserve_range: bool = False
 ) -> Image | Any: ...
 @overload
+def swirl(
+    image: Image, center: Sequence[Float] | None = None, strength: Float = 1, radius: Float = 100, rotation: Float = 0,
+    output_shape: Ints | None = None, order: int | None = None, mode: str = 'reflect', cval: Float = 0, clip: bool = True,
+    preserve_range: bool = False
+) -> Image: ...
+@overload
+def swirl(
+    image: HostArray, center: Sequence[Float] | None = None, strength: Float = 1, radius: Float = 100, rotation: Float = 0,
+    output_shape: Ints | None = None, order: int | None = None, mode: str = 'reflect', cval: Float = 0, clip: bool = True,
+    preserve_range: bool = False
+) -> Array: ...
+@overload
+def swirl(
+    image: ArrayLike, center: Sequence[Float] | None = None, strength: Float = 1, radius: Float = 100, rotation: Float = 0,
+    output_shape: Ints | None = None, order: int | None = None, mode: str = 'reflect', cval: Float = 0, clip: bool = True,
+    preserve_range: bool = False
+) -> Image | Any: ...
+@overload
 def warp(
     image: Image, inverse_map: npt.ArrayLike | Transform, map_args: None = None, output_shape: Ints | None = None, order: int | None = None,
     mode: str = 'constant', cval: Float = 0.0, clip: bool = True, preserve_range: bool = False
@@ -120,4 +139,22 @@ def warp(
 def warp(
     image: ArrayLike, inverse_map: npt.ArrayLike | Transform, map_args: None = None, output_shape: Ints | None = None,
     order: int | None = None, mode: str = 'constant', cval: Float = 0.0, clip: bool = True, preserve_range: bool = False
+) -> Image | Any: ...
+@overload
+def warp_polar(
+    image: Image, center: Sequence[Float] | None = None, *, radius: Float | None = None, output_shape: Ints | None = None,
+    scaling: str = 'linear', channel_axis: int | None = None, order: int | None = None, mode: str = 'constant', cval: Float = 0.0,
+    clip: bool = True, preserve_range: bool = False
+) -> Image: ...
+@overload
+def warp_polar(
+    image: HostArray, center: Sequence[Float] | None = None, *, radius: Float | None = None, output_shape: Ints | None = None,
+    scaling: str = 'linear', channel_axis: int | None = None, order: int | None = None, mode: str = 'constant', cval: Float = 0.0,
+    clip: bool = True, preserve_range: bool = False
+) -> Array: ...
+@overload
+def warp_polar(
+    image: ArrayLike, center: Sequence[Float] | None = None, *, radius: Float | None = None, output_shape: Ints | None = None,
+    scaling: str = 'linear', channel_axis: int | None = None, order: int | None = None, mode: str = 'constant', cval: Float = 0.0,
+    clip: bool = True, preserve_range: bool = False
 ) -> Image | Any: ...
