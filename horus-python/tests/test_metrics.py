@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,18 @@ import skimage.metrics
 
 import horus_image as hi
 from horus_image import metrics
+from horus_image.accel import _calls
 
 Array = np.ndarray[Any, Any]
 TYPES = [np.uint8, np.int16, np.int32, np.float32, np.float64]
+
+
+@pytest.fixture(autouse=True)
+def not_dispatched() -> Iterator[None]:
+    """scikit-image dispatches two of its functions, to Horus if it is installed: not here."""
+    _calls._threads.original = True
+    yield
+    _calls._threads.original = False
 
 
 def pair(dtype: Any, shape: tuple[int, ...] = (30, 41)) -> tuple[Array, Array]:

@@ -411,7 +411,8 @@ def test_line_detectors_take_each_type_and_no_volume() -> None:
 
 def test_images_give_lazy_images_with_the_same_bits() -> None:
     image = 250 * picture(np.float32)
-    for name in filters.__all__:
+    # Of no image, two images, and numbers: `test_waves`, `test_thresholds_of_several_classes`.
+    for name in set(filters.__all__) - {"gabor", "gabor_kernel", "threshold_multiotsu"}:
         function, (call, *_) = getattr(filters, name), CASES.get(f"filters.{name}", [plainly])
         of_array, of_image = call(function, image), call(function, hi.asarray(image))
         if isinstance(of_array, float):
