@@ -121,7 +121,7 @@ fn without_a_logger_warnings_go_to_standard_error() {
         "an error was discarded with its image: gauss: sigma is -1",
         "bright.png: ",
         "pages.tif has 3 pages: ",
-        "again.pgm: its EXIF data are not stored: only JPEG, PNG and TIFF files have them",
+        "again.pgm: its EXIF data are not stored: only JPEG, PNG, TIFF and WebP files have them",
     ] {
         let line =
             told.lines().find(|l| l.contains(warning)).unwrap_or_else(|| panic!("{warning} is not told:\n{told}"));

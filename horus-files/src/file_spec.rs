@@ -83,8 +83,9 @@ impl UnsupportedMetadata {
             UnsupportedMetadata::Colours => "only TIFF files, and PNG files of 8 bits, have one",
             UnsupportedMetadata::PixelSize | UnsupportedMetadata::Levels => "only TIFF, PNG and OME files have one",
             UnsupportedMetadata::Names => "only OME files have them",
-            UnsupportedMetadata::Profile | UnsupportedMetadata::Printed => "only JPEG, PNG and TIFF files have one",
-            UnsupportedMetadata::Exif => "only JPEG, PNG and TIFF files have them",
+            UnsupportedMetadata::Profile => "only JPEG, PNG, TIFF and WebP files have one",
+            UnsupportedMetadata::Printed => "only JPEG, PNG and TIFF files have one",
+            UnsupportedMetadata::Exif => "only JPEG, PNG, TIFF and WebP files have them",
             UnsupportedMetadata::Texts => {
                 "only PNG files have all; TIFF and JPEG files have titles, authors, descriptions and copyrights"
             }

@@ -4,7 +4,7 @@ use std::fmt::{self, Debug};
 use std::path::Path;
 
 use super::{
-    Compression, DecodeResources, Decoder, Depth, Encoder, FileInfo, FileSpec, Metadata, OpenOptions, Picture,
+    Alpha, Compression, DecodeResources, Decoder, Depth, Encoder, FileInfo, FileSpec, Metadata, OpenOptions, Picture,
     PictureHeader, PictureSource, Raster, RegionDecoder, RegionFile, SaveOptions, Scaling, Sink, UnsupportedMetadata,
     decode, guarded, reader, texts,
 };
@@ -154,8 +154,8 @@ pub(super) struct FormatProperties {
     pub(super) channels: &'static [usize],
     /// Numbers of channels of which the last may be alpha; any, if the list is empty.
     pub(super) alpha: Option<&'static [usize]>,
-    /// Colours are never premultiplied by alpha.
-    pub(super) straight: bool,
+    /// The kind of alpha in all its files, if the format defines it.
+    pub(super) alpha_kind: Option<Alpha>,
     /// Maximum rows or columns.
     pub(super) side: usize,
     /// Files may contain volumes.
@@ -183,7 +183,7 @@ impl FormatProperties {
         types: &[],
         channels: &[],
         alpha: None,
-        straight: false,
+        alpha_kind: None,
         side: i32::MAX as usize,
         levels: false,
         lossy: false,
@@ -208,9 +208,9 @@ pub(super) enum FormatOption {
     Nodata,
 }
 
-/// Lists the formats: first the writable ones, with their names.
+/// Lists the formats, with their names.
 macro_rules! formats {
-    ($($(#[$doc:meta])+ $name:ident = $format:expr,)+ read only: $($read:expr),*) => {
+    ($($(#[$doc:meta])+ $name:ident = $format:expr,)+) => {
         /// A file format to write.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -218,8 +218,8 @@ macro_rules! formats {
             $($(#[$doc])+ $name,)+
         }
 
-        /// All formats, first [`Format::ALL`].
-        pub(super) static FORMATS: &[&dyn PictureFormat] = &[$(&$format,)+ $(&$read),*];
+        /// All formats, as in [`Format::ALL`].
+        pub(super) static FORMATS: &[&dyn PictureFormat] = &[$(&$format,)+];
 
         impl Format {
             const ALL: &[Format] = &[$(Format::$name,)+];
@@ -234,19 +234,26 @@ formats! {
     Jpeg = super::jpeg::Jpeg,
     /// TIFF.
     Tiff = super::tiff::Tiff,
+    /// Portable bitmap: masks. True is white.
+    Pbm = super::pnm::Pbm,
     /// Portable graymap, binary.
     Pgm = super::pnm::PGM,
     /// Portable pixmap, binary.
     Ppm = super::pnm::PPM,
     /// [`Format::Pgm`] for one channel, else [`Format::Ppm`].
     Pnm = super::pnm::PNM,
+    /// Portable floatmap: 32-bit floats, grey or colour.
+    Pfm = super::pnm::Pfm,
     /// Windows bitmap.
     Bmp = super::bmp::Bmp,
     /// Quite OK Image.
     Qoi = super::qoi::Qoi,
+    /// OpenEXR: 32-bit floats.
+    Exr = super::exr::OpenExr,
+    /// WebP, without loss.
+    WebP = super::webp::WebP,
     /// A NumPy array: the exact values.
     Npy = super::npy::Npy,
-    read only: super::exr::OpenExr
 }
 
 impl Format {
@@ -274,8 +281,8 @@ impl Format {
         }
     }
 
-    /// The format with this name, which is its extension: `png`, `jpg`, `tif`, `pgm`, `ppm`, `pnm`, `bmp`, `qoi` or
-    /// `npy`.
+    /// The format with this name, which is its extension: `png`, `jpg`, `tif`, `pbm`, `pgm`, `ppm`, `pnm`, `pfm`,
+    /// `bmp`, `qoi`, `exr`, `webp` or `npy`.
     ///
     /// # Errors
     /// A message, if there is no such format.
@@ -332,9 +339,9 @@ impl Format {
         self.facts().alpha
     }
 
-    /// Returns `true` if the format defines colours of this many channels as not premultiplied by alpha.
-    pub fn has_straight_alpha(self, channels: usize) -> bool {
-        self.facts().straight && self.facts().alpha.is_some_and(|all| all.contains(&channels))
+    /// The kind of alpha in the last of this many channels, if the format defines it.
+    pub fn alpha_kind(self, channels: usize) -> Option<Alpha> {
+        self.facts().alpha_kind.filter(|_| self.facts().alpha.is_some_and(|all| all.contains(&channels)))
     }
 
     /// The format for this number of channels.
@@ -362,10 +369,12 @@ impl Format {
         }
         let scaled = matches!(options.scaling, Scaling::Unit | Scaling::Range);
         let stored = match (options.depth, dtype) {
+            (Depth::Auto, DType::Bool) if types.contains(&DType::Bool) => DType::Bool,
             (Depth::Eight, _) | (Depth::Auto, DType::U8 | DType::Bool) => DType::U8,
             (Depth::Sixteen, _) | (Depth::Auto, DType::U16) => DType::U16,
             (Depth::Float, _) => DType::F32,
             (Depth::Auto, _) if scaled => DType::U8,
+            (Depth::Auto, DType::F64) if types == [DType::F32] => DType::F32,
             (Depth::Auto, float) if float.is_float() && !types.contains(&float) => DType::U8,
             (Depth::Auto, _) => dtype,
         };
@@ -391,13 +400,21 @@ impl Format {
             let numbers = alternatives(numbers);
             return Err(format!("a {name} file has {numbers} {channel}, and the image {channels}; {others}"));
         }
-        // Every format with a choice of types has a depth that stores it.
+        // Every other format with a choice of types has a depth that stores it.
         if types.contains(&stored) {
             let levels = if depth == 1 { String::new() } else { format!("{depth} levels of ") };
             let size = format!("{levels}{height}x{width} pixels of {channels} channels");
             return Err(format!("a {name} file cannot hold {size} and {what}; {others}"));
         }
-        let option = if options.depth == Depth::Auto {
+        let option = if types == [DType::Bool] {
+            "; it holds masks, such as the result of a comparison"
+        } else if types == [DType::F32] {
+            Audience::now().select_wording(
+                ", or ask for Depth::Float (32-bit floats, unscaled)",
+                ", or ask for --depth 32 (floats, unscaled)",
+                ", or ask for depth=\"float\" (32-bit floats, unscaled)",
+            )
+        } else if options.depth == Depth::Auto {
             Audience::now().select_wording(
                 ", or ask for Depth::Eight with Scaling::Unit or Scaling::Range (8 bits, scaled) or with Scaling::None (saturated)",
                 ", or ask for --depth 8 with --scaling unit or range (8 bits, scaled) or none (saturated)",
@@ -504,7 +521,10 @@ mod tests {
         let e = refused(Format::Png, DType::I32, grey, Depth::Auto);
         assert!(e.starts_with("a png file cannot hold 32-bit signed integers; save as tif, npy, or "), "{e}");
         let e = refused(Format::Png, DType::F32, grey, Depth::Float);
-        assert_eq!(e, "a png file cannot hold 32-bit floats; save as tif, npy, or ask for a depth of 8 or 16 bits");
+        assert_eq!(
+            e,
+            "a png file cannot hold 32-bit floats; save as tif, pfm, exr, npy, or ask for a depth of 8 or 16 bits"
+        );
         let e = refused(Format::Png, DType::U8, five, Depth::Auto);
         assert_eq!(e, "a png file has 1, 2, 3 or 4 channels, and the image 5; save as tif, npy");
         // A depth would not help.
@@ -515,7 +535,7 @@ mod tests {
         let e = refused(Format::Ppm, DType::U8, five, Depth::Auto);
         assert_eq!(e, "a ppm file has 3 channels, and the image 5; save as tif, npy");
         let e = refused(Format::Pgm, DType::U8, Shape::new(2, 2, 3), Depth::Auto);
-        assert_eq!(e, "a pgm file has 1 channel, and the image 3; save as png, tif, ppm, bmp, qoi, jpg, npy");
+        assert_eq!(e, "a pgm file has 1 channel, and the image 3; save as png, tif, ppm, bmp, qoi, webp, jpg, npy");
         let e = refused(Format::Jpeg, DType::U8, Shape::new(1, 70_000, 1), Depth::Auto);
         assert!(e.contains("1x70000 pixels") && e.contains("save as png, tif, pgm, npy"), "{e}");
     }

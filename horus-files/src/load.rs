@@ -34,7 +34,6 @@ pub(super) fn format_of(head: &[u8]) -> Result<&'static dyn PictureFormat, Strin
     };
     let other = match head {
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "Gif",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP",
         [b'D', b'D', b'S', b' ', ..] => "Dds",
         [0, 0, 1, 0, ..] => "Ico",
         [0, 0, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => "Avif",
@@ -295,10 +294,12 @@ mod tests {
         assert_eq!(title(b"\x93NUMPY\x01\0"), Ok("npy"));
         assert_eq!(title(b"P5 2 2 255 _"), Ok("PNM"));
         assert!(
-            title(b"GIF89a____________").unwrap_err().ends_with("; use PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy")
+            title(b"GIF89a____________")
+                .unwrap_err()
+                .ends_with("; use PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy")
         );
         let unknown = title(b"something else").unwrap_err();
-        assert_eq!(unknown, "not a PNG, JPEG, TIFF, PNM, BMP, QOI or OpenEXR file, nor a NumPy array");
+        assert_eq!(unknown, "not a PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR or WebP file, nor a NumPy array");
         assert_eq!(title(b"").unwrap_err(), "the file is empty");
     }
 

@@ -52,15 +52,16 @@ impl Default for OpenOptions {
 #[non_exhaustive]
 pub enum Depth {
     /// The image's type: `u8` in 8 bits, `u16` in 16, `u32`, `i8`, `i16` and `i32` unchanged (TIFF
-    /// only). Floats are stored unchanged in TIFF, in 8 bits elsewhere. With [`Scaling::Unit`] or
-    /// [`Scaling::Range`], these and floats take 8 bits in every format. The default.
+    /// only), masks in 8 bits, in PBM in one. Floats are stored unchanged in TIFF, in 32 bits in PFM and
+    /// OpenEXR, in 8 bits elsewhere. With [`Scaling::Unit`] or [`Scaling::Range`], these and floats take 8 bits in
+    /// every format. The default.
     #[default]
     Auto,
     /// 8-bit integers.
     Eight,
     /// 16-bit integers (PNG, TIFF, PNM).
     Sixteen,
-    /// 32-bit floats, never scaled (TIFF).
+    /// 32-bit floats, never scaled (TIFF, PFM, OpenEXR).
     Float,
 }
 

@@ -43,6 +43,8 @@ pub(super) struct Raster {
     pub(super) shape: Shape,
     pub(super) dtype: DType,
     pub(super) order: SampleConversion,
+    /// The last row of a level is the first in the file.
+    pub(super) bottom_up: bool,
 }
 
 impl Raster {
@@ -71,7 +73,7 @@ impl Raster {
         to: &mut [u8],
         workers: &Workers,
     ) -> Result<(), String> {
-        if region == Region::whole(self.shape) {
+        if region == Region::whole(self.shape) && !self.bottom_up {
             self.all(source, to, workers)
         } else {
             self.part(source, region, to, workers)
@@ -80,10 +82,11 @@ impl Raster {
 
     /// Reads a region: the part of each row inside it.
     fn part(self, source: &PictureSource<'_>, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
-        let Raster { at, shape, dtype, order } = self;
+        let Raster { at, shape, dtype, order, bottom_up } = self;
         let pixel = pixel_bytes(shape, dtype);
         let read = |(): &mut (), (k, row): (usize, &mut [u8])| {
             let (z, y) = (k / region.height, k % region.height + region.top);
+            let y = if bottom_up { shape.height - 1 - y } else { y };
             let first = (z * shape.height + y) as u64 * shape.width as u64 + region.left as u64;
             source.read_at(at + first * pixel as u64, row)?;
             order.apply(row, dtype.size());

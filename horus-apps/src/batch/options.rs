@@ -18,8 +18,8 @@ pub struct BatchOptions {
     #[arg(long, value_name = "DIR")]
     pub out_dir: Option<PathBuf>,
 
-    /// Format to write: png, jpg, tif, pgm, ppm, pnm, bmp, qoi or npy (with --out-dir png if not given,
-    /// else as OUTPUT's extension says)
+    /// Format to write: png, jpg, tif, pbm, pgm, ppm, pnm, pfm, bmp, qoi, exr, webp or npy (with --out-dir
+    /// png if not given, else as OUTPUT's extension says)
     #[arg(long, value_name = "NAME", value_parser = parse_format)]
     pub format: Option<String>,
 

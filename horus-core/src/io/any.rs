@@ -70,8 +70,8 @@ macro_rules! each {
 pub(crate) use each;
 
 impl AnyImage {
-    /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy, recognised
-    /// by content. Rank 0 reads the file. Palettes of PNG files are resolved; for TIFF files the
+    /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy,
+    /// recognised by content. Rank 0 reads the file. Palettes of PNG files are resolved; for TIFF files the
     /// pixels are the indices, and the palette is kept as metadata. An orientation stored in the
     /// file is applied ([`OpenOptions::orientation`](super::OpenOptions::orientation)). The first
     /// page of a TIFF file of several pages is read, with a warning. Most programs continue with
@@ -375,7 +375,7 @@ impl AnyImage {
     }
 
     /// The alpha channel: the last channel, if the file declares it as alpha (`ExtraSamples` of
-    /// TIFF, the type of PNG and PAM, a mask of BMP, `A` of OpenEXR), or the program does
+    /// TIFF, the type of PNG, WebP and PAM, a mask of BMP, `A` of OpenEXR), or the program does
     /// ([`AnyImage::with_alpha`]). Results of operations that keep the channels, and stacks with
     /// alpha last, also have alpha. Most operations treat all channels alike;
     /// [`AnyImage::luminance`] and [`AnyImage::colours`] omit alpha.

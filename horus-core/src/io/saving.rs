@@ -67,9 +67,9 @@ impl Saving {
             Err(cause) => return Ok(Err(cause)),
         };
         let ((_, stored), scaling, handle) = (draft.stored(), options.scaling, image.handle().clone());
-        let associated = Attributes::alpha(handle.attributes.as_ref()) == Some(Alpha::Associated);
-        let straight = associated && draft.format().has_straight_alpha(image.channels()) && dtype != DType::Bool;
-        let handle = if !straight {
+        let own = Attributes::alpha(handle.attributes.as_ref()).filter(|_| dtype != DType::Bool);
+        let kind = draft.format().alpha_kind(image.channels()).filter(|kind| own.is_some_and(|own| own != *kind));
+        let handle = if kind.is_none() {
             handle
         } else if dtype.is_float() && scaling == Scaling::Range {
             let range = Audience::now().select_wording("Scaling::Range", "--scaling range", "scaling=\"range\"");
@@ -81,7 +81,7 @@ impl Saving {
         } else {
             let of = if dtype.is_float() && scaling == Scaling::None { stored } else { dtype };
             let opaque = if of.is_float() { 1.0 } else { dispatch!(of, P => P::HIGHEST.to_f64()) };
-            dispatch!(dtype, P => divided(&Image::<P>::from_handle(handle), opaque))
+            dispatch!(dtype, P => with_kind(&Image::<P>::from_handle(handle), kind == Some(Alpha::Associated), opaque))
         };
         let RecordedSamples { pixels, scale, range, outside } = if draft.format().keeps_values() {
             unscaled(handle)
@@ -101,13 +101,17 @@ impl Saving {
     }
 }
 
-/// The image with its colours divided by alpha, the last channel. Where alpha is 0, colours are
-/// unchanged.
+/// The image with its colours `multiplied` or divided by alpha, the last channel. A division leaves
+/// colours unchanged where alpha is 0.
 #[track_caller]
-fn divided<T: Pixel>(image: &Image<T>, opaque: f64) -> Handle {
+fn with_kind<T: Pixel>(image: &Image<T>, multiplied: bool, opaque: f64) -> Handle {
     let mut channels = image.unstack(Axis::Channels);
     if let Some((alpha, colours)) = channels.split_last_mut() {
-        let factor = alpha.gt(T::from_f64(0.0)).select(opaque / alpha.convert::<f64>(), 1.0);
+        let factor = if multiplied {
+            alpha.convert::<f64>() / opaque
+        } else {
+            alpha.gt(T::from_f64(0.0)).select(opaque / alpha.convert::<f64>(), 1.0)
+        };
         colours.iter_mut().for_each(|colour| *colour = (colour.convert::<f64>() * &factor).convert());
     }
     Image::stack(image.session(), &channels, Axis::Channels).handle().clone()

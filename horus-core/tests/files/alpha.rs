@@ -77,7 +77,7 @@ fn alpha_is_what_a_file_says() -> Result<()> {
     }
     let rgba = Image::from_fn(&s, 4, 5, |y, x| (y * 60 + x) as u8);
     let rgba = Image::stack(&s, [&rgba, &rgba, &rgba, &rgba], Axis::Channels);
-    for (name, alpha) in [("a.png", true), ("a.bmp", true), ("a.qoi", true), ("a.npy", false)] {
+    for (name, alpha) in [("a.png", true), ("a.bmp", true), ("a.qoi", true), ("a.webp", true), ("a.npy", false)] {
         rgba.save(folder.at(name))?;
         assert_eq!(s.open(folder.at(name))?.alpha().is_some(), alpha, "{name}");
     }

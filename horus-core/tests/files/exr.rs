@@ -1,8 +1,13 @@
-//! OpenEXR files, as OpenEXR 3.5 wrote them.
+//! OpenEXR files, as OpenEXR 3.5 wrote them, and files that Horus wrote.
 
+use std::io::Read;
+
+use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::DType;
 use horus_core::error::Result;
-use horus_core::io::AnyImage;
+use horus_core::image::Image;
+use horus_core::io::{Alpha, AnyImage, Depth, SaveOptions};
+use horus_core::session::Session;
 use horus_core::shape::Shape;
 
 use crate::{TestFolder, WARNINGS, refused, session, warnings};
@@ -56,6 +61,120 @@ fn channels_by_name_of_lines_and_tiles_in_every_compression() -> Result<()> {
             assert!((v - want).abs() <= off, "{name}: {v}, not {want}, at {c} {y} {x}");
         }
     }
+    Ok(())
+}
+
+/// Reads lines of 32-bit floats, deflated 16 at a time, by the description of the format ("OpenEXR File Layout"), not by
+/// the crate that wrote them: names of channels, and the bits of the samples, line by line, channel by channel.
+fn parsed(file: &[u8], width: usize, height: usize) -> (Vec<String>, Vec<u32>) {
+    fn until_zero<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+        let text = rest.split(|byte| *byte == 0).next().expect("a text");
+        *rest = &rest[text.len() + 1..];
+        text
+    }
+    fn bytes<'a>(rest: &mut &'a [u8], count: usize) -> &'a [u8] {
+        let (first, others) = rest.split_at(count);
+        *rest = others;
+        first
+    }
+    let long = |bytes: &[u8]| u32::from_le_bytes(*bytes.first_chunk().expect("four bytes")) as usize;
+    let mut rest = file.strip_prefix(b"\x76\x2f\x31\x01\x02\0\0\0").expect("lines of one part");
+    let mut names = Vec::new();
+    loop {
+        let name = until_zero(&mut rest);
+        if name.is_empty() {
+            break;
+        }
+        let _type = until_zero(&mut rest);
+        let length = long(bytes(&mut rest, 4));
+        let mut value = bytes(&mut rest, length);
+        match name {
+            b"compression" => assert_eq!(value, [3]),
+            b"lineOrder" => assert_eq!(value, [0]),
+            b"dataWindow" | b"displayWindow" => {
+                assert_eq!([0, 4, 8, 12].map(|at| long(&value[at..])), [0, 0, width - 1, height - 1]);
+            }
+            b"channels" => {
+                while value.len() > 1 {
+                    names.push(String::from_utf8_lossy(until_zero(&mut value)).into_owned());
+                    // Floats, of each pixel.
+                    let channel = bytes(&mut value, 16);
+                    assert_eq!([0, 8, 12].map(|at| long(&channel[at..])), [2, 1, 1]);
+                }
+            }
+            _ => {}
+        }
+    }
+    let places = bytes(&mut rest, 8 * height.div_ceil(16));
+    let mut bits = Vec::new();
+    for (k, place) in places.chunks(8).enumerate() {
+        let mut block = &file[long(place)..];
+        assert_eq!(long(bytes(&mut block, 4)), 16 * k);
+        let length = long(bytes(&mut block, 4));
+        let data = bytes(&mut block, length);
+        let whole = 4 * width * names.len() * (height - 16 * k).min(16);
+        if length == whole {
+            bits.extend(data.chunks(4).map(|sample| long(sample) as u32));
+            continue;
+        }
+        let mut differences = Vec::new();
+        flate2::read::ZlibDecoder::new(data).read_to_end(&mut differences).expect("deflated data");
+        assert_eq!(differences.len(), whole);
+        // Each byte is the difference from the one before, plus 128; first the bytes at even places, then the others.
+        let mut byte = 0u8;
+        let mut sum = |(i, by): (usize, &u8)| {
+            byte = if i == 0 { *by } else { byte.wrapping_add(*by).wrapping_sub(128) };
+            byte
+        };
+        let apart: Vec<u8> = differences.iter().enumerate().map(&mut sum).collect();
+        let (even, odd) = apart.split_at(whole / 2);
+        let together: Vec<u8> = even.iter().zip(odd).flat_map(|(even, odd)| [*even, *odd]).collect();
+        bits.extend(together.chunks(4).map(|sample| long(sample) as u32));
+    }
+    (names, bits)
+}
+
+#[test]
+fn written_files_have_the_same_values() -> Result<()> {
+    let (s, folder) = (session(), TestFolder::new());
+    let path = folder.at("a.exr");
+    let odd = [f32::NAN, f32::NEG_INFINITY, -0.0, 1e-42, f32::MAX];
+    for channels in 1..=4 {
+        // More than a block of 16 lines.
+        let shape = Shape::new(37, 19, channels);
+        let values: Vec<f32> = (0..shape.len()).map(|i| odd.get(i % 50).copied().unwrap_or(i as f32 / 8.0)).collect();
+        let image = Image::from_slice(&s, shape, &values);
+        image.save(&path)?;
+        let (names, stored) = parsed(&std::fs::read(&path).expect("a file"), 19, 37);
+        let places: &[usize] = [&["Y"][..], &["A", "Y"], &["B", "G", "R"], &["A", "B", "G", "R"]]
+            .iter()
+            .position(|known| names == **known)
+            .map(|found| [&[0][..], &[1, 0], &[2, 1, 0], &[3, 2, 1, 0]][found])
+            .expect("known names");
+        let lines = values.chunks(19 * channels);
+        let want = lines.flat_map(|line| {
+            places.iter().flat_map(|place| line[*place..].iter().step_by(channels).map(|v| v.to_bits()))
+        });
+        assert!(stored.into_iter().eq(want), "{names:?}");
+        let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        let read = s.open(&path)?;
+        assert_eq!((read.dtype(), read.shape()), (DType::F32, shape));
+        assert!(bits(read.convert::<f32>().to_vec()?) == bits(values), "{channels}");
+        assert_eq!(read.alpha().is_some(), channels % 2 == 0);
+        // The bytes do not depend on threads.
+        let threads = Session::on(Box::new(CpuDevice::new(Some(3))?)).build()?;
+        let again = AnyImage::open(&threads, &path)?.convert::<f32>();
+        again.save(folder.at("b.exr"))?;
+        assert!(std::fs::read(folder.at("b.exr")).unwrap() == std::fs::read(&path).unwrap(), "{channels}");
+    }
+    // Colours are multiplied by alpha.
+    let rgba = AnyImage::F32(Image::from_slice(&s, Shape::new(1, 2, 4), &[1.0, 0.5, 0.0, 0.5, 1.0, 1.0, 1.0, 0.0]));
+    rgba.with_alpha(Some(Alpha::Unassociated)).convert::<f32>().save(&path)?;
+    assert_eq!(s.open(&path)?.convert::<f32>().to_vec()?, [0.5, 0.25, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
+    let bytes = Image::<u8>::from_slice(&s, Shape::new(1, 1, 2), &[100, 51]);
+    let bytes = AnyImage::U8(bytes).with_alpha(Some(Alpha::Unassociated)).convert::<u8>();
+    bytes.save_with(&path, &SaveOptions { depth: Depth::Float, ..SaveOptions::default() })?;
+    assert_eq!(s.open(&path)?.convert::<f32>().to_vec()?, [20.0, 51.0]);
     Ok(())
 }
 

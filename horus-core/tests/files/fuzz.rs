@@ -220,6 +220,11 @@ fn broken_pnm_files_are_errors() {
 }
 
 #[test]
+fn broken_pfm_files_are_errors() {
+    attack("a.pfm", &crate::pnm::FLOATS.map(<[u8]>::to_vec), |bytes| bytes);
+}
+
+#[test]
 fn broken_bmp_files_are_errors() {
     let mut seeds: Vec<_> = pictures()[..2].iter().map(|p| encoded(p, ImageFormat::Bmp)).collect();
     // Eight by two pixels with a palette of two colours, run-length encoded.
@@ -241,6 +246,16 @@ fn broken_qoi_files_are_errors() {
 #[test]
 fn broken_exr_files_are_errors() {
     attack("a.exr", &crate::exr::FILES.map(|(_, file)| file.to_vec()), |bytes| bytes);
+}
+
+#[test]
+fn broken_webp_files_are_errors() {
+    // The length of the file would refuse most.
+    attack("a.webp", &crate::webp::FILES.map(|(_, file)| file.to_vec()), |mut bytes| {
+        let length = (bytes.len().saturating_sub(8) as u32).to_le_bytes();
+        bytes.iter_mut().skip(4).zip(length).for_each(|(to, byte)| *to = byte);
+        bytes
+    });
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod hostile;
 mod jpeg;
 mod noted;
 mod on_demand;
+mod pnm;
 mod ranks;
 mod raw;
 mod regions;
@@ -19,6 +20,7 @@ mod stores;
 #[cfg(unix)]
 mod swept;
 mod tiffs;
+mod webp;
 mod writer;
 
 use std::path::PathBuf;

@@ -21,7 +21,7 @@ impl PictureFormat for Bmp {
             types: &[DType::U8],
             channels: &[1, 3, 4],
             alpha: Some(&[4]),
-            straight: true,
+            alpha_kind: Some(Alpha::Unassociated),
             side: u16::MAX as usize,
             ..FormatProperties::PLAIN
         }

@@ -1,24 +1,28 @@
-//! OpenEXR files, decoded block by block with the crate `exr`: grey or colour, in half or single precision.
+//! OpenEXR files, decoded and encoded block by block with the crate `exr`: grey or colour, in half or single precision;
+//! written in single.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, Cursor, Seek};
 
-use exr::block::UncompressedBlock;
 use exr::block::chunk::Chunk;
 use exr::block::reader::Reader;
+use exr::block::writer::ChunksWriter;
+use exr::block::{BlockIndex, UncompressedBlock, enumerate_ordered_header_block_indices};
 use exr::compression::Compression;
 use exr::error::Error;
 use exr::math::Vec2;
-use exr::meta::attribute::SampleType;
+use exr::meta::BlockDescription;
+use exr::meta::attribute::{ChannelDescription, LineOrder, SampleType, Text};
 use exr::meta::header::Header as Part;
 use half::f16;
 use rayon::prelude::*;
 
 use crate::{
-    Alpha, DEFLATE, Decode, Decoder, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureHeader,
-    PictureSource, guarded, warn_once,
+    Alpha, DEFLATE, Decode, Decoder, Encoder, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureHeader,
+    PictureSource, Sink, guarded, warn_once,
 };
 use horus_base::dtype::DType;
+use horus_base::shape::Shape;
 use horus_host::workers::Workers;
 
 /// OpenEXR files.
@@ -31,6 +35,9 @@ impl PictureFormat for OpenExr {
             title: "OpenEXR",
             magic: &[b"\x76\x2f\x31\x01"],
             types: &[DType::F32],
+            channels: &[1, 2, 3, 4],
+            alpha: Some(&[2, 4]),
+            alpha_kind: Some(Alpha::Associated),
             ..FormatProperties::PLAIN
         }
     }
@@ -48,6 +55,44 @@ impl PictureFormat for OpenExr {
         // The other channels of these files are grey or colours.
         let alpha = matches!(channels, 2 | 4).then_some(Alpha::Associated);
         Metadata { alpha, ..Metadata::default() }
+    }
+
+    /// Writes blocks of lines, deflated. All workers compress blocks; the bytes do not depend on them.
+    fn write(&self, to: &mut dyn Sink, file: &Encoder, workers: &Workers) -> Result<(), String> {
+        let Shape { height, width, channels, .. } = file.draft.shape;
+        let pixels = file.pixels[0].as_slice::<f32>();
+        // Files have channels in the order of their names.
+        let channels_by_name: &[(&str, usize)] = match channels {
+            1 => &[("Y", 0)],
+            2 => &[("A", 1), ("Y", 0)],
+            3 => &[("B", 2), ("G", 1), ("R", 0)],
+            _ => &[("A", 3), ("B", 2), ("G", 1), ("R", 0)],
+        };
+        let described = channels_by_name.iter().map(|(name, _)| ChannelDescription::named(*name, SampleType::F32));
+        let mut part = Part::new(Text::default(), (width, height), described.collect());
+        part.own_attributes.layer_name = None;
+        let part = part.with_encoding(Compression::ZIP16, BlockDescription::ScanLines, LineOrder::Increasing);
+        let encode = |headers: &[Part], &(place, index): &(usize, BlockIndex)| {
+            let (Vec2(_, top), Vec2(_, rows)) = (index.pixel_position, index.pixel_size);
+            let lines = pixels[top * width * channels..][..rows * width * channels].chunks_exact(width * channels);
+            let samples = |line: &'_ [f32], place: usize| -> Vec<u8> {
+                line[place..].iter().step_by(channels).flat_map(|v| v.to_ne_bytes()).collect()
+            };
+            let data = lines.flat_map(|line| channels_by_name.iter().flat_map(move |(_, place)| samples(line, *place)));
+            let block = UncompressedBlock { index, data: data.collect() };
+            Ok::<_, Error>((place, block.compress_to_chunk(headers)?))
+        };
+        let written = exr::block::write(to, std::iter::once(part).collect(), true, |meta, chunks| {
+            let blocks: Vec<_> = enumerate_ordered_header_block_indices(&meta.headers).collect();
+            for some in blocks.chunks(AT_ONCE * workers.threads()) {
+                let encoded = some.par_iter().map(|block| encode(&meta.headers, block));
+                for (place, chunk) in workers.run(|| encoded.collect::<Result<Vec<_>, Error>>())? {
+                    chunks.write_chunk(place, chunk)?;
+                }
+            }
+            Ok(())
+        });
+        written.map_err(cause)
     }
 }
 

@@ -81,7 +81,7 @@ pub(super) fn raster(source: &PictureSource<'_>, options: &OpenOptions) -> Resul
         (_, true) => SampleConversion::Swapped,
         (_, false) => SampleConversion::Unchanged,
     };
-    Ok((Raster { at, shape, dtype, order }, fortran))
+    Ok((Raster { at, shape, dtype, order, bottom_up: false }, fortran))
 }
 
 /// Transposes pictures stored by columns.

@@ -8,8 +8,8 @@ pub(super) mod write;
 use write::{PngMetadata, PngSamples};
 
 use crate::{
-    Decoder, Encoder, FileSpec, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureHeader, PictureSource,
-    Sink, UnsupportedMetadata,
+    Alpha, Decoder, Encoder, FileSpec, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureHeader,
+    PictureSource, Sink, UnsupportedMetadata,
 };
 use horus_base::dtype::DType;
 use horus_host::workers::Workers;
@@ -26,7 +26,7 @@ impl PictureFormat for Png {
             types: &[DType::U8, DType::U16],
             channels: &[1, 2, 3, 4],
             alpha: Some(&[2, 4]),
-            straight: true,
+            alpha_kind: Some(Alpha::Unassociated),
             ..FormatProperties::PLAIN
         }
     }

@@ -1,7 +1,11 @@
-//! PNM: PGM and PPM files; bitmaps and PAM files are only read.
+//! PNM: PGM and PPM files; masks as bitmaps (PBM), floats as PFM; PAM files are only read.
 
+mod bitmap;
+mod floats;
 mod plain;
 
+pub(super) use bitmap::Pbm;
+pub(super) use floats::Pfm;
 use plain::PnmSamples;
 
 use crate::{
@@ -51,19 +55,10 @@ impl PictureFormat for Pnm {
     fn raster(&self, source: &PictureSource<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
         let Ok(plain) = PnmSamples::of(source.head()) else { return Ok(None) };
         let Some(at) = plain.offset(source.head()) else { return Ok(None) };
-        let (shape, dtype) = (plain.shape, plain.dtype());
-        let Shape { height, width, channels, .. } = shape;
-        if options.region.is_none() {
-            check_size(height as u64, width as u64, options)?;
-        }
-        let needed = [width, channels, dtype.size()].iter().try_fold(height as u64, |n, m| n.checked_mul(*m as u64));
-        if needed.is_none_or(|needed| needed > source.size().saturating_sub(at)) {
-            let size = source.size();
-            return Err(format!("the file declares {width}x{height} pixels, more than its {size} bytes can hold"));
-        }
         let order =
             if cfg!(target_endian = "little") { SampleConversion::Swapped } else { SampleConversion::Unchanged };
-        Ok(Some(Raster { at, shape, dtype, order }))
+        let raster = Raster { at, shape: plain.shape, dtype: plain.dtype(), order, bottom_up: false };
+        checked(raster, source, options).map(Some)
     }
 
     fn metadata(&self, source: &PictureSource<'_>, _: &OpenOptions, _: usize) -> Metadata {
@@ -83,6 +78,20 @@ impl PictureFormat for Pnm {
         let several = self.0.channels.len() > 1;
         several.then_some(if channels == 1 { Format::Pgm } else { Format::Ppm })
     }
+}
+
+/// Rejects pixels that are too many, or more than the file has.
+fn checked(raster: Raster, source: &PictureSource<'_>, options: &OpenOptions) -> Result<Raster, String> {
+    let Raster { at, shape: Shape { height, width, channels, .. }, dtype, .. } = raster;
+    if options.region.is_none() {
+        check_size(height as u64, width as u64, options)?;
+    }
+    let needed = [width, channels, dtype.size()].iter().try_fold(height as u64, |n, m| n.checked_mul(*m as u64));
+    if needed.is_none_or(|needed| needed > source.size().saturating_sub(at)) {
+        let size = source.size();
+        return Err(format!("the file declares {width}x{height} pixels, more than its {size} bytes can hold"));
+    }
+    Ok(raster)
 }
 
 /// Reads the next number, and one space after it. A comment extends from its mark to the end of its line, inclusive,

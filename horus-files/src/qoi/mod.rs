@@ -33,7 +33,7 @@ impl PictureFormat for Qoi {
             types: &[DType::U8],
             channels: &[3, 4],
             alpha: Some(&[4]),
-            straight: true,
+            alpha_kind: Some(Alpha::Unassociated),
             ..FormatProperties::PLAIN
         }
     }
