@@ -26,12 +26,12 @@
 //! | colour profile (ICC; JPEG, PNG, TIFF, WebP) | not applied, which is logged; an attribute of the image | in JPEG, PNG, TIFF and WebP files of 8 or 16 bits, if channels and their scale are those of the file that was read |
 //! | gamma, primaries (PNG), linear colours (QOI) | not applied | none |
 //! | fewer bits than a type (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
-//! | size of a pixel (TIFF: OME-XML, ImageJ, resolution per centimetre; PNG: resolution per metre) | [`Metadata::pixel`] | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
+//! | size of a pixel (TIFF: OME-XML, ImageJ, Aperio, resolution per centimetre; PNG: resolution per metre) | [`Metadata::pixel`] | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
 //! | resolution of prints and scans (JPEG; TIFF per inch; PNG: whole dots per inch up to 1200; EXIF) | [`Metadata::printed`] | as the resolution of JPEG files, and of TIFF and PNG files without a size of a pixel |
 //! | EXIF (JPEG, PNG, TIFF, WebP) | [`Metadata::exif`], without thumbnails, maker notes, applied orientation, and fields that are wrong for moved pixels | in JPEG, PNG, TIFF and WebP files |
 //! | texts by people: title, author, description, copyright (TIFF, EXIF), others (PNG), comments (JPEG) | [`Metadata::texts`] | in PNG files; in TIFF and JPEG files if they have a tag for the text; comments in JPEG files |
 //! | colour table | PNG and BMP: resolved, missing colours are black; TIFF with a colour for each value: an attribute of the image, whose pixels are indices | in TIFF and PNG files of unchanged indices |
-//! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`], [`SaveOptions::resampling`] |
+//! | smaller copies (TIFF), sizes of slides (Aperio `svs`, Hamamatsu `ndpi` up to 4 GiB; their other pages are pages) | [`OpenOptions::level`] | [`SaveOptions::sizes`], [`SaveOptions::resampling`] |
 //! | axes of pages (OME-XML; descriptions of ImageJ, tifffile, MetaMorph, Zeiss), names of channels (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects; otherwise the channels of one level and time | in OME-XML |
 //! | georeference, value of missing pixels (TIFF) | an attribute of the image | unchanged; [`SaveOptions::nodata`] sets another value |
 //!

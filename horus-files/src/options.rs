@@ -12,7 +12,7 @@ pub struct OpenOptions {
     /// The page of a TIFF file, counted from 0. By default the first, with a warning if there are others.
     pub page: Option<usize>,
     /// The copy of a TIFF page to read, counted from 0, the page itself. Pyramids have smaller copies, as pages marked
-    /// as such or listed in the page.
+    /// as such or listed in the page; slides of Aperio and Hamamatsu as other pages, which then do not count as pages.
     pub level: usize,
     /// The region of the picture to read; by default all of it. For TIFF files, only the strips or tiles that contain
     /// it are read; for npy and PNM files, only its rows. Other files are decoded as a whole.

@@ -201,6 +201,7 @@ fn broken_tiff_files_are_errors() {
     {
         seeds.extend([tiffs::file(&pages, false), tiffs::file(&pages, true)]);
     }
+    seeds.extend(crate::slides::FILES.map(<[u8]>::to_vec));
     attack("a.tif", &seeds, |bytes| bytes);
 }
 

@@ -14,6 +14,7 @@ mod pnm;
 mod ranks;
 mod raw;
 mod regions;
+mod slides;
 #[cfg(unix)]
 mod special;
 mod stores;

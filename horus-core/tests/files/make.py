@@ -1,15 +1,18 @@
-"""Writes the picture files of other programs that these tests read: pnm/ by OpenCV, webp/ by Pillow.
+"""Writes the picture files of other programs that these tests read: pnm/ by OpenCV, webp/ by Pillow, slides/ by tifffile.
 
-python3 -m venv venv && venv/bin/pip install numpy opencv-python-headless==5.0.0.93 pillow==13.0.0
+python3 -m venv venv && venv/bin/pip install numpy opencv-python-headless==5.0.0.93 pillow==13.0.0 tifffile==2026.3.3 imagecodecs==2026.3.6
 venv/bin/python make.py
 
 The folders exr/ and jpeg/ are older: OpenEXR 3.5 and jpeg/make.sh wrote their files.
 """
 
+import io
 import pathlib
+import struct
 
 import cv2
 import numpy as np
+import tifffile
 from PIL import Image
 
 FOLDER = pathlib.Path(__file__).parent
@@ -50,6 +53,84 @@ def webp():
     frames[0].save(folder / "film.webp", save_all=True, append_images=frames[1:])
 
 
+def smooth(height, width, step):
+    """Colours that JPEG keeps within some greys; step: columns and rows of the largest size for a pixel."""
+    y, x = (step * (side + 0.5) for side in np.mgrid[:height, :width])
+    return np.stack([x, 200 - y, 60 + (x + y) / 4], -1).astype(np.uint8)
+
+
+def slides():
+    """Slides as Aperio and Hamamatsu write them: sizes are pages, among pages that are none."""
+    folder = FOLDER / "slides"
+    folder.mkdir(exist_ok=True)
+    sizes = [smooth(128, 192, 1), smooth(64, 96, 2), smooth(32, 48, 4)]
+    label, macro = np.full((20, 24), 77, np.uint8), smooth(30, 60, 2)
+    text = "Aperio Image Library v12.0.15\r\n192x128 [0,0 192x128] (64x64) JPEG/RGB Q=95|AppMag = 20|MPP = 0.4990|Left = 25.691574"
+    for name, colours in (("ycbcr", "YCBCR"), ("rgb", "RGB")):
+        jpeg = {"photometric": "RGB", "compression": "jpeg", "compressionargs": {"level": 95, "outcolorspace": colours}}
+        jpeg |= {"subsampling": (2, 1)} if colours == "YCBCR" else {}
+        with tifffile.TiffWriter(folder / f"{name}.svs") as file:
+            file.write(sizes[0], tile=(64, 64), description=text, metadata=None, **jpeg)
+            file.write(smooth(80, 120, 1.6), rowsperstrip=16, description=text.split("\r")[0], metadata=None, **jpeg)
+            for side, pixels in zip((32, 16), sizes[1:]):
+                file.write(pixels, tile=(side, side), description=text.split("\r")[0], metadata=None, **jpeg)
+            file.write(label, subfiletype=1, rowsperstrip=20, compression="lzw", description="Aperio\r\nlabel", metadata=None)
+            file.write(macro, subfiletype=9, rowsperstrip=30, description="Aperio\r\nmacro", metadata=None, **jpeg)
+        with tifffile.TiffFile(folder / f"{name}.svs") as file:
+            assert file.is_svs and [level.shape for level in file.series[0].levels] == [pixels.shape for pixels in sizes]
+            assert all(np.abs(level.asarray().astype(int) - pixels).max() < 6 for level, pixels in zip(file.series[0].levels, sizes))
+    ndpi(folder / "three.ndpi", [(sizes[0], 20.0, 0), (sizes[0][::-1], 20.0, 400), (sizes[1], 10.0, 0), (macro, -1.0, 0), (label, -2.0, 0)])
+
+
+def ndpi(path, pages):
+    """Pages with a lens and a position of the focus, each a strip of JPEG data; directories have offsets of 64 bits."""
+    out = bytearray(b"II*\0" + bytes(8))
+    link = 4
+    for pixels, lens, focus in pages:
+        data = io.BytesIO()
+        Image.fromarray(np.ascontiguousarray(pixels)).save(data, "JPEG", quality=95)
+        strip = len(out)
+        out += data.getvalue() + bytes(len(data.getvalue()) % 2)
+        colours, (height, width) = pixels.ndim > 2, pixels.shape[:2]
+        many = b"".join(struct.pack("<H", 8) for _ in range(3 if colours else 1))
+        text = b"Hamamatsu\0"
+        density = struct.pack("<II", 20000, 1)
+        tags = [
+            (256, 4, 1, struct.pack("<I", width)),
+            (257, 4, 1, struct.pack("<I", height)),
+            (258, 3, len(many) // 2, many),
+            (259, 3, 1, struct.pack("<H", 7)),
+            (262, 3, 1, struct.pack("<H", 6 if colours else 1)),
+            (271, 2, len(text), text),
+            (273, 4, 1, struct.pack("<I", strip)),
+            (277, 3, 1, struct.pack("<H", len(many) // 2)),
+            (278, 4, 1, struct.pack("<I", height)),
+            (279, 4, 1, struct.pack("<I", len(data.getvalue()))),
+            (282, 5, 1, density),
+            (283, 5, 1, density),
+            (296, 3, 1, struct.pack("<H", 3)),
+            (65420, 4, 1, struct.pack("<I", 1)),
+            (65421, 11, 1, struct.pack("<f", lens)),
+            (65424, 9, 1, struct.pack("<i", focus)),
+        ]
+        entries = bytearray()
+        for tag, kind, count, value in tags:
+            if len(value) > 4:
+                value, at = struct.pack("<I", len(out)), value
+                out += at + bytes(len(at) % 2)
+            entries += struct.pack("<HHI", tag, kind, count) + value.ljust(4, b"\0")
+        out[link : link + 8] = struct.pack("<Q", len(out))
+        out += struct.pack("<H", len(tags)) + entries
+        link = len(out)
+        # The next directory, and the upper halves of values.
+        out += bytes(8 + 4 * len(tags))
+    path.write_bytes(out)
+    with tifffile.TiffFile(path) as file:
+        assert file.is_ndpi and len(file.pages) == len(pages)
+        assert all(abs(page.asarray().astype(int) - pixels).max() < 6 for page, (pixels, *_) in zip(file.pages, pages))
+
+
 if __name__ == "__main__":
     pnm()
     webp()
+    slides()

@@ -9,6 +9,7 @@ use tiff::tags::Tag;
 use super::directory::DirectoryEntry;
 use super::ome;
 use super::read;
+use super::slide;
 use super::source::{TiffReader, decoder_at};
 use super::stack::{self, DescriptionAuthor, Stack};
 use crate::density::{CENTIMETRE, INCH, in_print};
@@ -151,7 +152,7 @@ fn nodata(value: f64, stored: DType) -> Result<String, String> {
     })
 }
 
-/// The size of pixels, in OME-XML, from ImageJ, or as a resolution in pixels per centimetre; and the size in a print or
+/// The size of pixels, in OME-XML, from ImageJ or Aperio, or as a resolution in pixels per centimetre; and the size in a print or
 /// a scan: another resolution.
 fn sides(source: &PictureSource<'_>, options: &OpenOptions) -> Result<[Option<PixelSize>; 2], String> {
     let page = read::directory_page(source, options);
@@ -161,7 +162,8 @@ fn sides(source: &PictureSource<'_>, options: &OpenOptions) -> Result<[Option<Pi
         other => (None, other.map(|(size, _)| size)),
     };
     let found = match stack::described(source) {
-        Some(Ok(Stack { by: DescriptionAuthor::Tifffile | DescriptionAuthor::MetaMorph, .. })) | None => by_centimetre,
+        None => by_centimetre.or_else(|| slide::pixel(&mut decoder)),
+        Some(Ok(Stack { by: DescriptionAuthor::Tifffile | DescriptionAuthor::MetaMorph, .. })) => by_centimetre,
         Some(stack) => stack?.pixel,
     };
     let placed = placed_in_page(source, page, options)?;

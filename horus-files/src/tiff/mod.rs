@@ -10,6 +10,7 @@ mod metadata;
 mod ome;
 mod read;
 pub(super) mod samples;
+mod slide;
 pub(super) mod source;
 mod stack;
 mod tiles;
@@ -35,6 +36,7 @@ impl PictureFormat for Tiff {
             magic: &source::MAGIC,
             pages: true,
             suffixes: &["tiff"],
+            read: &["svs", "ndpi"],
             types: &DType::ALL,
             alpha: Some(&[]),
             levels: true,

@@ -14,6 +14,7 @@ use super::chunks::{ChunkPositions, ChunkStorage, Chunks, PixelStride};
 use super::coding::TiffCoding;
 use super::directory::NODATA;
 use super::samples::{ColourEncoding, StoredSamples};
+use super::slide::Slide;
 use super::source::{TiffReader, are_indices, decoder_at, directory_of, limits, reader};
 use super::stack::{self, DescriptionAuthor, Stack};
 use crate::count::FileTraffic;
@@ -290,7 +291,7 @@ impl Directories {
         let mut file = Decoder::new(reader(source)).map_err(text)?.with_limits(limits());
         let mut next = file.ifd_pointer();
         let mut pages: Vec<Vec<PageDirectory>> = Vec::new();
-        let mut seen = HashSet::new();
+        let (mut seen, mut slide) = (HashSet::new(), None);
         while let Some(pointer) = next.filter(|p| seen.insert(*p) && seen.len() <= MOST_PAGES) {
             let directory = match directory_of(&mut file, pointer) {
                 Ok(directory) => directory,
@@ -303,12 +304,17 @@ impl Directories {
             };
             let here = PageDirectory::of(&mut file, pointer, &directory);
             let mut tags = file.read_directory_tags(&directory);
+            if pages.is_empty() {
+                slide = Slide::of(&mut tags, source.size())?.filter(|slide| slide.is_size(&mut tags));
+            }
+            let is_size = slide.map(|slide| slide.is_size(&mut tags));
             let is_copy = tags.find_tag_unsigned::<u32>(Tag::NewSubfileType).ok().flatten().unwrap_or(0) & 1 == 1;
             let children = tags.find_tag_unsigned_vec::<u64>(Tag::SubIfd).ok().flatten().unwrap_or_default();
             let found = pages.len();
-            match pages.last_mut() {
-                Some(page) if is_copy => page.push(here),
-                _ if found > last => break,
+            match (is_size, &mut pages[..]) {
+                (Some(true), [page, ..]) => page.push(here),
+                (None, [.., page]) if is_copy => page.push(here),
+                (None, _) if found > last => break,
                 _ => pages.push(vec![here]),
             }
             for child in children.into_iter().map(IfdPointer).filter(|p| seen.insert(*p)).collect::<Vec<_>>() {
