@@ -21,7 +21,7 @@
 //! ```
 //! [`Session::new`] chooses the GPU or the CPU, whichever is predicted to finish the first
 //! evaluation sooner; [`Session::builder`] and the environment override it. `open` reads PNG, JPEG,
-//! TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP and npy as [`AnyImage`], whose pixels have the file's
+//! TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 and npy as [`AnyImage`], whose pixels have the file's
 //! type. Most programs continue with `luminance` (one channel of `f32` in `0..=1`) or `to_unit` (all channels
 //! in that range); `save` scales `0..=1` back to the full range of the file. Pixels also come from
 //! slices and arrays ([`Image::from_slice`], [`Image::from_array`]) and are copied to them

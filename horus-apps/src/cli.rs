@@ -17,8 +17,8 @@ const FINEST_STEP: f64 = 0.01;
 #[derive(Parser, Clone, Debug)]
 #[command(version, allow_negative_numbers = true)]
 pub struct DetectorArgs {
-    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy; colour is reduced
-    /// to luminance; float pictures should be in 0..=1) and the file to write (png, jpg, tif, pgm or
+    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy; colour is
+    /// reduced to luminance; float pictures should be in 0..=1) and the file to write (png, jpg, tif, pgm or
     /// bmp, scaled to the range of the response; npy for the exact values), which may be the input,
     /// as it is replaced when all is computed; - is stdin or stdout. With --out-dir, any number of
     /// pictures, and of folders with pictures

@@ -208,9 +208,9 @@ pub(super) enum FormatOption {
     Nodata,
 }
 
-/// Lists the formats, with their names.
+/// Lists the formats: first the writable ones, with their names.
 macro_rules! formats {
-    ($($(#[$doc:meta])+ $name:ident = $format:expr,)+) => {
+    ($($(#[$doc:meta])+ $name:ident = $format:expr,)+ read only: $($read:expr),*) => {
         /// A file format to write.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -218,8 +218,8 @@ macro_rules! formats {
             $($(#[$doc])+ $name,)+
         }
 
-        /// All formats, as in [`Format::ALL`].
-        pub(super) static FORMATS: &[&dyn PictureFormat] = &[$(&$format,)+];
+        /// All formats, first [`Format::ALL`].
+        pub(super) static FORMATS: &[&dyn PictureFormat] = &[$(&$format,)+ $(&$read),*];
 
         impl Format {
             const ALL: &[Format] = &[$(Format::$name,)+];
@@ -254,6 +254,7 @@ formats! {
     WebP = super::webp::WebP,
     /// A NumPy array: the exact values.
     Npy = super::npy::Npy,
+    read only: super::jpeg2000::Jpeg2000
 }
 
 impl Format {

@@ -8,13 +8,14 @@
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | the same |
 //! | JPEG | 8 bit, grey and colour; sequential or progressive, any scans and sampling factors | 8 bit, grey and colour, any quality |
-//! | TIFF | unsigned integers of 1 to 16 and 32 bit, signed of 8, 16 and 32, floats of 16, 32 and 64; any number of channels; grey with white as 0, inks, YCbCr in JPEG data, colour tables; any page and smaller copy, or all pages as a volume; chunky or planar; strips or tiles, some of which may be left out; LZW, deflate, PackBits, Zstandard, JPEG, CCITT group 4 | integers of 8, 16 and 32 bit, floats of 32 and 64; up to 65535 channels (3 and 4 are colours, other numbers bands, with or without alpha); a page for each level, in one or several sizes; strips or tiles; deflate, LZW, Zstandard |
+//! | TIFF | unsigned integers of 1 to 16 and 32 bit, signed of 8, 16 and 32, floats of 16, 32 and 64; any number of channels; grey with white as 0, inks, YCbCr in JPEG data, colour tables; any page and smaller copy, or all pages as a volume; chunky or planar; strips or tiles, some of which may be left out; LZW, deflate, PackBits, Zstandard, JPEG, JPEG 2000, CCITT group 4 | integers of 8, 16 and 32 bit, floats of 32 and 64; up to 65535 channels (3 and 4 are colours, other numbers bands, with or without alpha); a page for each level, in one or several sizes; strips or tiles; deflate, LZW, Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`); masks (`pbm`) |
 //! | PFM | single precision, grey and colour, in both byte orders; not multiplied by the scale | the same, scale 1 |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
 //! | QOI | 8 bit, colour, with or without alpha | the same |
 //! | OpenEXR | half and single precision, as `f32`: grey (`Y`, or the only channel) or colour (`R`, `G`, `B`), with or without alpha, of the first part; scan lines or tiles; any compression but DWA and HTJ2K | single precision, the same channels; scan lines, deflated |
 //! | WebP | 8 bit, colour, with or without alpha; with or without loss; no animations | 1, 3 or 4 channels, without loss |
+//! | JPEG 2000 (`jp2` and code streams) | 1 to 16 bit, grey and colour, with or without alpha; any order of packets; one coding for all components and tiles | |
 //! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`; 2, 3 (channels last or, for a volume, levels first) or 4 dimensions (levels first, channels last) | the exact values, any type, levels and channels |
 //!
 //! Metadata:
@@ -22,10 +23,10 @@
 //! | | read | written |
 //! | --- | --- | --- |
 //! | orientation (TIFF; EXIF in JPEG, PNG and WebP) | applied, or unchanged with [`Orientation::Keep`] | with EXIF: none, or the unchanged one if rows and columns did not change |
-//! | alpha | the last channel, if the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG, QOI, WebP and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours (OpenEXR, some TIFF files, with a warning) are not changed | TIFF: alpha is declared, other channels beyond colours are unspecified; PNG, BMP, QOI, WebP: the last of 2 or 4 channels, by which premultiplied colours are divided; OpenEXR: the last of 2 or 4 channels, by which other colours are multiplied |
-//! | colour profile (ICC; JPEG, PNG, TIFF, WebP) | not applied, which is logged; an attribute of the image | in JPEG, PNG, TIFF and WebP files of 8 or 16 bits, if channels and their scale are those of the file that was read |
+//! | alpha | the last channel, if the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG, QOI, WebP, JPEG 2000 and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours (OpenEXR, some TIFF files, with a warning) are not changed | TIFF: alpha is declared, other channels beyond colours are unspecified; PNG, BMP, QOI, WebP: the last of 2 or 4 channels, by which premultiplied colours are divided; OpenEXR: the last of 2 or 4 channels, by which other colours are multiplied |
+//! | colour profile (ICC; JPEG, PNG, TIFF, WebP, JPEG 2000) | not applied, which is logged; an attribute of the image | in JPEG, PNG, TIFF and WebP files of 8 or 16 bits, if channels and their scale are those of the file that was read |
 //! | gamma, primaries (PNG), linear colours (QOI) | not applied | none |
-//! | fewer bits than a type (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
+//! | fewer bits than a type (PNG, TIFF, PNM, BMP, JPEG 2000) | scaled to the range of the type: white stays white | none |
 //! | size of a pixel (TIFF: OME-XML, ImageJ, Aperio, resolution per centimetre; PNG: resolution per metre) | [`Metadata::pixel`] | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
 //! | resolution of prints and scans (JPEG; TIFF per inch; PNG: whole dots per inch up to 1200; EXIF) | [`Metadata::printed`] | as the resolution of JPEG files, and of TIFF and PNG files without a size of a pixel |
 //! | EXIF (JPEG, PNG, TIFF, WebP) | [`Metadata::exif`], without thumbnails, maker notes, applied orientation, and fields that are wrong for moved pixels | in JPEG, PNG, TIFF and WebP files |
@@ -51,6 +52,7 @@ mod format;
 mod info;
 mod interleave;
 mod jpeg;
+mod jpeg2000;
 mod load;
 mod npy;
 mod opened;

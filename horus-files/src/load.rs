@@ -296,10 +296,13 @@ mod tests {
         assert!(
             title(b"GIF89a____________")
                 .unwrap_err()
-                .ends_with("; use PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy")
+                .ends_with("; use PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy")
         );
         let unknown = title(b"something else").unwrap_err();
-        assert_eq!(unknown, "not a PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR or WebP file, nor a NumPy array");
+        assert_eq!(
+            unknown,
+            "not a PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or JPEG 2000 file, nor a NumPy array"
+        );
         assert_eq!(title(b"").unwrap_err(), "the file is empty");
     }
 

@@ -56,8 +56,8 @@ impl Diffusion {
 #[derive(Parser, Clone, Debug)]
 #[command(name = "perona_malik", version, allow_negative_numbers = true)]
 struct PeronaMalikArgs {
-    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy; float pictures
-    /// should be in 0..=1) and the file to write (npy for the exact values), which may be the input; - is
+    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy; float
+    /// pictures should be in 0..=1) and the file to write (npy for the exact values), which may be the input; - is
     /// stdin or stdout. With --out-dir, any number of pictures, and of folders with pictures
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,

@@ -23,7 +23,7 @@ const WINDOW: usize = 7;
 #[derive(Parser, Debug)]
 #[command(name = "horus compare", bin_name = "horus compare", version, allow_negative_numbers = true)]
 struct CompareArgs {
-    /// A picture (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy; a Zarr store, if built with Zarr)
+    /// A picture (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy; a Zarr store, if built with Zarr)
     #[arg(value_name = "A")]
     first: PathBuf,
 

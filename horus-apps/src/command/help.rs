@@ -162,7 +162,7 @@ stretches the values instead, and `--scaling unit` brings the range of an intege
     (
         &["alpha", "opacity", "transparency"],
         "\
-**Alpha** is the last channel where the file says so: `ExtraSamples` of TIFF, the type of PNG, QOI, WebP and PAM, a mask of BMP, `A` of OpenEXR. Operations leave
+**Alpha** is the last channel where the file says so: `ExtraSamples` of TIFF, the type of PNG, QOI, WebP, JPEG 2000 and PAM, a mask of BMP, `A` of OpenEXR. Operations leave
 it aside and apply to the other channels only, but for geometry, which moves it with its pixels. It is saved with the result, or dropped with a
 warning where the result has another size, is a mask, or is saved in a format that has no alpha. `--alpha drop` leaves it out, and `--alpha channel`
 makes it a channel like the others, as all are of npy files, Zarr stores and TIFF files of bands.

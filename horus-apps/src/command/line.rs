@@ -21,8 +21,8 @@ use crate::batch::{BatchOptions, RunFiles, STANDARD};
                       horus help | info | compare | montage | profile | serve | manual | completions [ARGUMENT...]"
 )]
 pub(super) struct HorusArgs {
-    /// Pictures to read (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy; - is stdin; a Zarr store, if built
-    /// with Zarr), any number of them and of folders with --out-dir, else the file to write (- is
+    /// Pictures to read (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy; - is stdin; a Zarr
+    /// store, if built with Zarr), any number of them and of folders with --out-dir, else the file to write (- is
     /// stdout; NAME.zarr); then, from the first word that is the name of an operation, operations
     /// with their arguments. A file of that name is written ./NAME
     #[arg(value_name = "WORD")]

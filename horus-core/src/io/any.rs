@@ -70,7 +70,7 @@ macro_rules! each {
 pub(crate) use each;
 
 impl AnyImage {
-    /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy,
+    /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy,
     /// recognised by content. Rank 0 reads the file. Palettes of PNG files are resolved; for TIFF files the
     /// pixels are the indices, and the palette is kept as metadata. An orientation stored in the
     /// file is applied ([`OpenOptions::orientation`](super::OpenOptions::orientation)). The first

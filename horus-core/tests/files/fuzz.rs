@@ -260,6 +260,11 @@ fn broken_webp_files_are_errors() {
 }
 
 #[test]
+fn broken_jpeg_2000_files_are_errors() {
+    attack("a.jp2", &crate::jpeg2000::FILES.map(|(_, file)| file.to_vec()), |bytes| bytes);
+}
+
+#[test]
 fn broken_numpy_files_are_errors() {
     let array = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = Vec::new();

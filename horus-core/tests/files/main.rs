@@ -8,6 +8,7 @@ mod fuzz;
 mod georeference;
 mod hostile;
 mod jpeg;
+mod jpeg2000;
 mod noted;
 mod on_demand;
 mod pnm;

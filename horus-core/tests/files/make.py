@@ -1,4 +1,5 @@
-"""Writes the picture files of other programs that these tests read: pnm/ by OpenCV, webp/ by Pillow, slides/ by tifffile.
+"""Writes the picture files of other programs that these tests read: pnm/ by OpenCV, webp/ by Pillow, slides/ by tifffile, jpeg2000/ by
+OpenJPEG (Pillow, imagecodecs).
 
 python3 -m venv venv && venv/bin/pip install numpy opencv-python-headless==5.0.0.93 pillow==13.0.0 tifffile==2026.3.3 imagecodecs==2026.3.6
 venv/bin/python make.py
@@ -11,6 +12,7 @@ import pathlib
 import struct
 
 import cv2
+import imagecodecs
 import numpy as np
 import tifffile
 from PIL import Image
@@ -53,6 +55,44 @@ def webp():
     frames[0].save(folder / "film.webp", save_all=True, append_images=frames[1:])
 
 
+def jpeg2000():
+    """Grey and colours without loss, in one tile and in many, files and code streams; with loss, and the pixels of that."""
+    folder = FOLDER / "jpeg2000"
+    folder.mkdir(exist_ok=True)
+    y, x = np.mgrid[:23, :37]
+    colour = np.stack([7 * x, 11 * y, 5 * (x ^ y), 255 - 6 * x], -1).astype(np.uint8)
+    wide = ((y * 37 + x) * 76).astype(np.uint16)
+    lossless = {"level": 0, "reversible": True}
+    for name, pixels, options in (
+        ("colour.jp2", colour[..., :3], lossless | {"codecformat": "jp2"}),
+        ("wide.j2k", wide, lossless | {"codecformat": "j2k"}),
+        ("twelve.jp2", wide >> 4, lossless | {"codecformat": "jp2", "bitspersample": 12}),
+        ("lossy.jp2", colour[..., :3], {"level": 34, "codecformat": "jp2"}),
+    ):
+        data = imagecodecs.jpeg2k_encode(np.ascontiguousarray(pixels), **options)
+        (folder / name).write_bytes(data)
+        read = imagecodecs.jpeg2k_decode(data)
+        if name == "lossy.jp2":
+            (folder / "lossy.ppm").write_bytes(b"P6\n37 23\n255\n" + read.tobytes())
+        else:
+            assert np.array_equal(read, pixels), name
+    tiles = {"tile_size": (16, 16), "num_resolutions": 3, "progression": "RPCL", "precinct_size": (32, 32), "codeblock_size": (8, 8)}
+    Image.fromarray(colour).save(folder / "alpha.jp2", **tiles)
+    Image.fromarray(colour[..., 0]).save(folder / "grey.j2k", progression="PCRL", plt=True)
+    assert np.array_equal(np.asarray(Image.open(folder / "alpha.jp2")), colour)
+    # A plain picture in blocks of 4 x 4 pixels; the same in precincts of 2 x 2, in 32 layers, which its bytes cannot hold.
+    plain = Image.fromarray(np.zeros((400, 400), np.uint8))
+    plain.save(folder / "small-blocks.j2k", codeblock_size=(4, 4))
+    small = bytearray((folder / "small-blocks.j2k").read_bytes())
+    at = small.index(b"\xff\x52")
+    length, levels = small[at + 3], small[at + 9]
+    small[at + 6 : at + 8] = b"\0\x20"
+    small[at + 4] |= 1
+    small[at + 3] += levels + 1
+    small[at + 2 + length : at + 2 + length] = bytes([0x11] * (levels + 1))
+    (folder / "small-precincts.j2k").write_bytes(small)
+
+
 def smooth(height, width, step):
     """Colours that JPEG keeps within some greys; step: columns and rows of the largest size for a pixel."""
     y, x = (step * (side + 0.5) for side in np.mgrid[:height, :width])
@@ -79,6 +119,14 @@ def slides():
         with tifffile.TiffFile(folder / f"{name}.svs") as file:
             assert file.is_svs and [level.shape for level in file.series[0].levels] == [pixels.shape for pixels in sizes]
             assert all(np.abs(level.asarray().astype(int) - pixels).max() < 6 for level, pixels in zip(file.series[0].levels, sizes))
+    for name, number in (("ycbcr-2000", 33003), ("rgb-2000", 33005)):
+        with tifffile.TiffWriter(folder / f"{name}.svs") as file:
+            for side, pixels in zip((64, 32), sizes[:2]):
+                if number == 33003:
+                    pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2YCrCb)[..., [0, 2, 1]]
+                lossless = {"level": 0, "reversible": True, "mct": number == 33005}
+                of = {"photometric": "RGB", "compression": number, "compressionargs": lossless}
+                file.write(pixels, tile=(side, side), description=text, metadata=None, **of)
     ndpi(folder / "three.ndpi", [(sizes[0], 20.0, 0), (sizes[0][::-1], 20.0, 400), (sizes[1], 10.0, 0), (macro, -1.0, 0), (label, -2.0, 0)])
 
 
@@ -133,4 +181,5 @@ def ndpi(path, pages):
 if __name__ == "__main__":
     pnm()
     webp()
+    jpeg2000()
     slides()

@@ -8,10 +8,12 @@ use horus_core::shape::{Region, Shape};
 use crate::{TestFolder, refused, session};
 
 const APERIO: [&[u8]; 2] = [include_bytes!("slides/ycbcr.svs"), include_bytes!("slides/rgb.svs")];
+/// With JPEG 2000 data.
+const APERIO_2000: [&[u8]; 2] = [include_bytes!("slides/ycbcr-2000.svs"), include_bytes!("slides/rgb-2000.svs")];
 const HAMAMATSU: &[u8] = include_bytes!("slides/three.ndpi");
 
 /// Files as seeds of others.
-pub(crate) const FILES: [&[u8]; 3] = [APERIO[0], APERIO[1], HAMAMATSU];
+pub(crate) const FILES: [&[u8]; 5] = [APERIO[0], APERIO[1], APERIO_2000[0], APERIO_2000[1], HAMAMATSU];
 
 const HEIGHT: usize = 128;
 const WIDTH: usize = 192;
@@ -70,6 +72,26 @@ fn sizes_of_slides_are_levels_and_other_pages_are_pages() -> Result<()> {
         assert!(seen.iter().all(|v| v.abs_diff(77) <= 1), "{name}");
     }
     assert!(["svs", "ndpi"].into_iter().all(Format::is_read));
+    Ok(())
+}
+
+#[test]
+fn sizes_of_jpeg_2000_data_are_levels() -> Result<()> {
+    let (s, folder) = (session(), TestFolder::new());
+    for (file, most) in APERIO_2000.into_iter().zip([2.0, 0.0]) {
+        let path = folder.put("a.svs", file);
+        for level in 0..2 {
+            let options = OpenOptions { level, ..OpenOptions::default() };
+            let image = AnyImage::open_with(&s, &path, &options)?;
+            assert_eq!(image.shape(), Shape::new(HEIGHT >> level, WIDTH >> level, 3));
+            let off = off(&image, f64::from(1 << level), [0, 0]);
+            assert!(off <= most, "{off}");
+        }
+        let reader = PictureReader::open(&path, &OpenOptions::default())?;
+        let part = reader.read(Region::new(10, 70, 40, 50))?;
+        assert_eq!(reader.counted().chunks, 1);
+        assert!(off(&AnyImage::from_picture(&s, part), 1.0, [10, 70]) <= most);
+    }
     Ok(())
 }
 

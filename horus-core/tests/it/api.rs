@@ -273,7 +273,7 @@ fn files_that_cannot_be_read_say_why() {
     assert!(cause(folder.path().to_owned()).contains("directory"));
     let text = folder.path().join("text.png");
     std::fs::write(&text, "no picture at all").expect("a writable folder");
-    assert!(cause(text).contains("not a PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR or WebP file"));
+    assert!(cause(text).contains("not a PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or JPEG 2000 file"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::samples::{ColourEncoding, StoredSamples, colour, invert, lights};
 use super::source::TiffReader;
 use crate::interleave::copy_spaced;
 use crate::jpeg::{self, segments};
-use crate::{Count, PictureSource, SampleConversion, guarded, pixel_bytes};
+use crate::{Count, PictureSource, SampleConversion, guarded, jpeg2000, pixel_bytes};
 use horus_base::shape::{Region, Shape};
 use horus_host::workers::Workers;
 
@@ -68,6 +68,8 @@ pub(super) enum ChunkStorage {
     Plain(SampleConversion),
     /// JPEG data, with the tables shared by all strips or tiles.
     Jpeg(Vec<u8>),
+    /// JPEG 2000 code streams.
+    Jpeg2000,
     /// Samples in any other coding.
     Coded(TiffCoding),
 }
@@ -173,6 +175,7 @@ impl<'s> Chunks<'s> {
             ChunkStorage::Plain(_) => 0,
             // Data, coefficients and samples.
             ChunkStorage::Jpeg(_) => chunk.saturating_mul(3),
+            ChunkStorage::Jpeg2000 => chunk.saturating_mul(24),
             // Stored and converted rows.
             ChunkStorage::Coded(coding) => 2 * chunk.min(DECODED.max(self.row_bytes())) + coding.window(chunk),
         };
@@ -325,6 +328,7 @@ impl<'s> Chunks<'s> {
                 match &self.stored {
                     ChunkStorage::Plain(order) => self.plain(place, from, part, lines, *order, scratch),
                     ChunkStorage::Jpeg(tables) => self.jpeg(place, from, part, lines, tables),
+                    ChunkStorage::Jpeg2000 => self.jpeg2000(place, from, part, lines),
                     ChunkStorage::Coded(coding) => self.coded(place, from, part, lines, *coding, scratch),
                 }
             };
@@ -462,17 +466,14 @@ impl<'s> Chunks<'s> {
     /// Decodes samples of JPEG data.
     fn jpeg(
         &self,
-        (at, count): (u64, u64),
-        [skip, first]: [usize; 2],
+        place: (u64, u64),
+        from: [usize; 2],
         part: Region,
         lines: &mut InterleavedRows<'_>,
         tables: &[u8],
     ) -> Result<(), String> {
         const MARKER: usize = 2;
-        // Data may end at the end of the file.
-        let count = usize::try_from(count.min(self.source.size().saturating_sub(at))).map_err(|e| e.to_string())?;
-        let mut data = vec![0; count];
-        self.source.read_at(at, &mut data)?;
+        let mut data = self.data(place)?;
         // Shared tables come first, without their end marker, instead of the data's first marker.
         if !tables.is_empty() {
             let tables = &tables[..tables.len().saturating_sub(MARKER)];
@@ -484,17 +485,52 @@ impl<'s> Chunks<'s> {
         if segments::frame_pixels(&data) > w * h + BLOCK * (w + h + BLOCK) {
             return Err("its JPEG data declares more pixels than its strip or tile holds".into());
         }
-        let (pixels, Shape { height, width, channels, .. }) = jpeg::read::as_stored(&data)?;
+        let (pixels, shape) = jpeg::read::as_stored(&data)?;
+        self.put_part(&pixels, shape, from, part, lines)
+    }
+
+    /// Decodes JPEG 2000 data.
+    fn jpeg2000(
+        &self,
+        place: (u64, u64),
+        from: [usize; 2],
+        part: Region,
+        lines: &mut InterleavedRows<'_>,
+    ) -> Result<(), String> {
+        let (pixels, shape, dtype) = jpeg2000::as_stored(&self.data(place)?, self.columns as u64 * self.rows as u64)?;
+        if dtype != self.samples.dtype() {
+            return Err(format!("its JPEG 2000 data has {dtype} samples, not {}", self.samples.dtype()));
+        }
+        self.put_part(&pixels, shape, from, part, lines)
+    }
+
+    /// The data of a strip or tile, which may end at the end of the file.
+    fn data(&self, (at, count): (u64, u64)) -> Result<Vec<u8>, String> {
+        let count = usize::try_from(count.min(self.source.size().saturating_sub(at))).map_err(|e| e.to_string())?;
+        let mut data = vec![0; count];
+        self.source.read_at(at, &mut data)?;
+        self.count.chunk();
+        self.count.bytes(count);
+        Ok(data)
+    }
+
+    /// Copies a part of a decoded strip or tile of this shape.
+    fn put_part(
+        &self,
+        pixels: &[u8],
+        Shape { height, width, channels, .. }: Shape,
+        [skip, first]: [usize; 2],
+        part: Region,
+        lines: &mut InterleavedRows<'_>,
+    ) -> Result<(), String> {
         if channels != if self.planar { 1 } else { self.shape.channels } {
             return Err(format!("its JPEG data has {channels} channels"));
         }
         if skip + part.width > width || first + part.height > height {
             return Err(format!("its JPEG data has {width}x{height} pixels, too few"));
         }
-        let row = width * channels;
+        let row = width * self.stored_pixel_bytes();
         self.put(&pixels[first * row..(first + part.height) * row], width, skip, 0, lines);
-        self.count.chunk();
-        self.count.bytes(count);
         Ok(())
     }
 }

@@ -66,7 +66,7 @@ impl TiffCoding {
             _ => {
                 let name = compression_name(method);
                 return Err(format!(
-                    "its compression {name} is not supported; use none, LZW, deflate, PackBits, Zstandard, JPEG or, of 1 bit, CCITT group 4"
+                    "its compression {name} is not supported; use none, LZW, deflate, PackBits, Zstandard, JPEG, JPEG 2000 or, of 1 bit, CCITT group 4"
                 ));
             }
         };
@@ -170,7 +170,6 @@ fn compression_name(method: u16) -> String {
         3 => "CCITT group 3",
         4 => "CCITT group 4 of more than 1 bit",
         6 => "old JPEG",
-        34712 => "JPEG 2000",
         34887 => "LERC",
         34925 => "LZMA",
         50001 => "WebP",

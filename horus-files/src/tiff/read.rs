@@ -460,6 +460,7 @@ impl<'s> TiffPage<'s> {
         let count = first(Tag::SamplesPerPixel)?.unwrap_or(1);
         let compression = first(Tag::Compression)?.unwrap_or(CompressionMethod::None.to_u16());
         let is_jpeg = compression == CompressionMethod::ModernJPEG.to_u16();
+        let is_jpeg2000 = JPEG_2000.contains(&compression);
         let planar = count > 1 && first(Tag::PlanarConfiguration)? == Some(PlanarConfiguration::Planar.to_u16());
         let photometric = first(Tag::PhotometricInterpretation)?.and_then(PhotometricInterpretation::from_u16);
         let (columns, rows) = decoder.chunk_dimensions();
@@ -480,6 +481,8 @@ impl<'s> TiffPage<'s> {
         }
         let samples = StoredSamples::of(bits, format, are_indices(&mut decoder))?;
         let colours = match (photometric, count) {
+            // Whatever it says about its pixels.
+            (Some(_), 3) if compression == JPEG_2000_OF_LUMA && samples.dtype() == DType::U8 => ColourEncoding::Luma,
             (Some(PhotometricInterpretation::WhiteIsZero), _) => ColourEncoding::Inverted,
             (Some(PhotometricInterpretation::BlackIsZero | PhotometricInterpretation::TransparencyMask), _)
             | (Some(PhotometricInterpretation::RGBPalette), 1)
@@ -489,6 +492,9 @@ impl<'s> TiffPage<'s> {
                 ColourEncoding::Inks
             }
             (Some(PhotometricInterpretation::YCbCr), 3) if is_jpeg => ColourEncoding::Luma,
+            (Some(PhotometricInterpretation::YCbCr), 3) if is_jpeg2000 && samples.dtype() == DType::U8 => {
+                ColourEncoding::Luma
+            }
             (Some(what), _) => {
                 let luma = what == PhotometricInterpretation::YCbCr;
                 let (dtype, unless) = (samples.dtype(), if luma { " unless they are JPEG data" } else { "" });
@@ -509,6 +515,8 @@ impl<'s> TiffPage<'s> {
             }
             let tables = decoder.find_tag_unsigned_vec::<u64>(Tag::JPEGTables).map_err(text)?.unwrap_or_default();
             ChunkStorage::Jpeg(tables.into_iter().map(|byte| byte as u8).collect())
+        } else if is_jpeg2000 {
+            ChunkStorage::Jpeg2000
         } else {
             let coding = TiffCoding::of(&mut decoder, bits)?;
             coding.plain().filter(|_| samples.are_pixels()).map_or(ChunkStorage::Coded(coding), ChunkStorage::Plain)
@@ -535,6 +543,10 @@ impl<'s> TiffPage<'s> {
     }
 }
 
+/// JPEG 2000: Aperio's, of YCbCr and of red, green and blue; and a later number.
+const JPEG_2000: [u16; 3] = [JPEG_2000_OF_LUMA, 33005, 34712];
+const JPEG_2000_OF_LUMA: u16 = 33003;
+
 /// Maximum pixels of a TIFF file with these bits per pixel and this compression, in rows of `width`.
 fn most(bytes: u64, compression: u16, bits: u64, width: u64) -> Option<u64> {
     const NONE: u16 = 1;
@@ -554,6 +566,8 @@ fn most(bytes: u64, compression: u16, bits: u64, width: u64) -> Option<u64> {
         ADOBE_DEFLATE | OLD_DEFLATE => DEFLATE,
         // Four bytes repeat one up to 128 KiB times, the longest block.
         ZSTD => 32768,
+        // Blank tiles of 1024 x 1024 pixels have some 80 bytes.
+        other if JPEG_2000.contains(&other) => return Some(bytes.saturating_mul(1 << 14)),
         NEW_JPEG => return Some(bytes.saturating_mul(jpeg::read::MOST)),
         // A bit marks a row, of any width, as equal to the previous one; no scanner is wider than this.
         FAX4 if width > 1 << 16 => return Some(0),

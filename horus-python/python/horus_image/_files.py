@@ -19,7 +19,7 @@ def open(
     max_pixels: int | None = None,
     session: Session | None = None,
 ) -> Image:
-    """Read a picture: PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy, recognised by content, or a folder that is a Zarr store.
+    """Read a picture: PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy, recognised by content, or a folder that is a Zarr store.
 
     Pixels of TIFF files, npy files and stores are read on demand, and only in the needed regions.
 

@@ -22,8 +22,8 @@ use report::Report;
 #[derive(Parser, Debug)]
 #[command(name = "horus-partition", version, allow_negative_numbers = true)]
 struct PartitionArgs {
-    /// The mask: a picture (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP or npy); non-zero points are to be
-    /// computed (in colour pictures those with any non-zero channel, regardless of opacity; NaN is 0). Its
+    /// The mask: a picture (PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy); non-zero points are
+    /// to be computed (in colour pictures those with any non-zero channel, regardless of opacity; NaN is 0). Its
     /// first row is the north
     #[arg(value_name = "MASK", required_unless_present = "synthetic", conflicts_with = "synthetic")]
     mask: Option<PathBuf>,
