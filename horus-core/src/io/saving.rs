@@ -71,7 +71,7 @@ impl Saving {
         let kind = draft.format().alpha_kind(image.channels()).filter(|kind| own.is_some_and(|own| own != *kind));
         let handle = if kind.is_none() {
             handle
-        } else if dtype.is_float() && scaling == Scaling::Range {
+        } else if dtype.is_float() && scaling == Scaling::Range && !stored.is_float() {
             let range = Audience::now().select_wording("Scaling::Range", "--scaling range", "scaling=\"range\"");
             crate::warn!(
                 "the colours of a {} file stay multiplied by alpha, because {range} scales them as they are",

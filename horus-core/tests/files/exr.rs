@@ -6,7 +6,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::DType;
 use horus_core::error::Result;
 use horus_core::image::Image;
-use horus_core::io::{Alpha, AnyImage, Depth, SaveOptions};
+use horus_core::io::{Alpha, AnyImage, Depth, SaveOptions, Scaling};
 use horus_core::session::Session;
 use horus_core::shape::Shape;
 
@@ -169,8 +169,13 @@ fn written_files_have_the_same_values() -> Result<()> {
     }
     // Colours are multiplied by alpha.
     let rgba = AnyImage::F32(Image::from_slice(&s, Shape::new(1, 2, 4), &[1.0, 0.5, 0.0, 0.5, 1.0, 1.0, 1.0, 0.0]));
-    rgba.with_alpha(Some(Alpha::Unassociated)).convert::<f32>().save(&path)?;
-    assert_eq!(s.open(&path)?.convert::<f32>().to_vec()?, [0.5, 0.25, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
+    let rgba = rgba.with_alpha(Some(Alpha::Unassociated)).convert::<f32>();
+    // Floats have no scaling.
+    let unscaled = SaveOptions { depth: Depth::Float, scaling: Scaling::Range, ..SaveOptions::default() };
+    for options in [SaveOptions::default(), unscaled] {
+        rgba.save_with(&path, &options)?;
+        assert_eq!(s.open(&path)?.convert::<f32>().to_vec()?, [0.5, 0.25, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
+    }
     let bytes = Image::<u8>::from_slice(&s, Shape::new(1, 1, 2), &[100, 51]);
     let bytes = AnyImage::U8(bytes).with_alpha(Some(Alpha::Unassociated)).convert::<u8>();
     bytes.save_with(&path, &SaveOptions { depth: Depth::Float, ..SaveOptions::default() })?;
