@@ -81,7 +81,7 @@ pub use exif::Exif;
 pub use file_spec::{ClippingReport, Encoder, FileSpec, StoredRange, StoredScale, UnsupportedMetadata};
 pub use format::Format;
 pub use info::FileInfo;
-pub use load::{DecodeResources, Reserve};
+pub use load::{ByteRanges, DecodeResources, Reserve};
 pub use opened::OpenedPicture;
 pub use options::{Clipping, Depth, Downsampling, OpenOptions, SaveOptions, Scale, Scaling};
 pub use orientation::Orientation;

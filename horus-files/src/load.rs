@@ -1,6 +1,7 @@
 //! Sources of the bytes of a picture file.
 
 use std::borrow::Cow;
+use std::fmt::Debug;
 use std::fs::{self, File, Metadata};
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -95,6 +96,20 @@ pub(super) struct PictureSource<'a> {
 enum SourceContent<'a> {
     Memory(&'a [u8]),
     File(Arc<File>),
+    Ranges(Arc<dyn ByteRanges>),
+}
+
+/// The bytes of a picture file that is not a file of this system, such as one on a server. They are read by ranges, on
+/// any thread, several at a time, for `AnyImage::open_ranges`.
+pub trait ByteRanges: Debug + Send + Sync {
+    /// Number of bytes.
+    fn size(&self) -> u64;
+
+    /// Fills `to` with the bytes from `at` on, which are inside the file.
+    ///
+    /// # Errors
+    /// The cause, without the name of the file.
+    fn read_at(&self, at: u64, to: &mut [u8]) -> Result<(), String>;
 }
 
 /// Fills `to` with the bytes of a file from `at` on.
@@ -152,6 +167,14 @@ impl PictureSource<'_> {
         })
     }
 
+    /// A source over bytes that are read by ranges.
+    pub(super) fn of_ranges(ranges: Arc<dyn ByteRanges>) -> Result<PictureSource<'static>, String> {
+        let size = ranges.size();
+        let mut head = vec![0; size.min(Self::HEAD as u64) as usize];
+        ranges.read_at(0, &mut head)?;
+        Ok(PictureSource { format: format_of(&head)?, head: head.into(), size, rest: SourceContent::Ranges(ranges) })
+    }
+
     pub(super) fn format(&self) -> &'static dyn PictureFormat {
         self.format
     }
@@ -186,6 +209,10 @@ impl PictureSource<'_> {
                 Ok(())
             }
             SourceContent::File(file) => read_exact_at(file, at, to),
+            SourceContent::Ranges(ranges) => {
+                let is_inside = at.checked_add(to.len() as u64).is_some_and(|end| end <= self.size);
+                if is_inside { ranges.read_at(at, to) } else { Err("the data is truncated".into()) }
+            }
         }
     }
 
@@ -194,16 +221,22 @@ impl PictureSource<'_> {
     /// # Errors
     /// A message, if the bytes cannot be read or there is not enough memory.
     pub(super) fn all(&self, room: Allocate<'_>) -> Result<SourceBytes<'_>, String> {
-        let mut file = match &self.rest {
-            SourceContent::Memory(bytes) => return Ok(SourceBytes::Borrowed(bytes)),
-            SourceContent::File(file) => &**file,
-        };
+        if let SourceContent::Memory(bytes) = &self.rest {
+            return Ok(SourceBytes::Borrowed(bytes));
+        }
         if self.size > MEMORY_LIMIT {
             let size = self.size;
             return Err(format!("the file has {size} bytes; the limit of its format is {MEMORY_LIMIT}"));
         }
         let size = usize::try_from(self.size).map_err(|e| e.to_string())?;
         let mut all = room(size).map_err(|e| e.to_string())?;
+        let mut file = match &self.rest {
+            SourceContent::File(file) => &**file,
+            _ => {
+                self.read_at(0, all.bytes_mut())?;
+                return Ok(SourceBytes::Read(all, size));
+            }
+        };
         let mut free = all.bytes_mut();
         file.seek(SeekFrom::Start(0)).map_err(cause)?;
         // The file may have shrunk.

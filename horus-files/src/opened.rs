@@ -3,12 +3,14 @@
 use std::env::temp_dir;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use tempfile::{SpooledData, spooled_tempfile};
 
 use super::picture::IN_MEMORY;
 use super::{
-    DecodeResources, MEMORY_LIMIT, Metadata, OpenOptions, Picture, PictureReader, PictureSource, cause, decode,
+    ByteRanges, DecodeResources, MEMORY_LIMIT, Metadata, OpenOptions, Picture, PictureReader, PictureSource, cause,
+    decode,
 };
 
 /// Minimum bytes of a picture that is read on demand by default.
@@ -83,15 +85,40 @@ impl OpenedPicture {
                 OpenedPicture::of(bytes.get_ref(), options, means)
             }
             SpooledData::OnDisk(file) => {
-                let source = PictureSource::of_file(file)?;
-                let later = reader_of(source.clone(), Path::new(IN_MEMORY), options, limit)
-                    .filter(|_| options.on_demand != Some(false))
-                    .or_else(|| reader_beyond_memory(source.clone(), Path::new(IN_MEMORY), options, means));
-                match later {
-                    Some(later) => Ok(later),
-                    None => decode::first(&source, &IN_MEMORY, options, means).map(OpenedPicture::Decoded),
-                }
+                OpenedPicture::of_source(&PictureSource::of_file(file)?, Path::new(IN_MEMORY), options, limit, means)
             }
+        }
+    }
+
+    /// Opens a picture whose bytes are read by ranges, where images may use `limit` bytes. If its parts can be decoded
+    /// separately, it is read on demand, of any size. Messages name `path`.
+    ///
+    /// # Errors
+    /// A message, if it cannot be read or decoded.
+    pub fn of_ranges(
+        ranges: Arc<dyn ByteRanges>,
+        path: &Path,
+        options: &OpenOptions,
+        limit: usize,
+        means: DecodeResources<'_>,
+    ) -> Result<OpenedPicture, String> {
+        let options = OpenOptions { on_demand: options.on_demand.or(Some(true)), ..*options };
+        OpenedPicture::of_source(&PictureSource::of_ranges(ranges)?, path, &options, limit, means)
+    }
+
+    fn of_source(
+        source: &PictureSource<'static>,
+        path: &Path,
+        options: &OpenOptions,
+        limit: usize,
+        means: DecodeResources<'_>,
+    ) -> Result<OpenedPicture, String> {
+        let later = reader_of(source.clone(), path, options, limit)
+            .filter(|_| options.on_demand != Some(false))
+            .or_else(|| reader_beyond_memory(source.clone(), path, options, means));
+        match later {
+            Some(later) => Ok(later),
+            None => decode::first(source, &path.display(), options, means).map(OpenedPicture::Decoded),
         }
     }
 }

@@ -21,11 +21,16 @@ pub(crate) fn open(
 ) -> Result<AnyImage> {
     let usual = OpenOptions::default();
     let max_pixels = max_pixels.unwrap_or(usual.max_pixels);
-    if path.is_dir() {
+    let is_url = horus_zarr::is_url(path);
+    if path.is_dir() || (is_url && horus_zarr::is_store(path)) {
         let options = ZarrOptions { level: size, time: page, volume, max_pixels };
         return horus_zarr::open(session, path, &options);
     }
-    AnyImage::open_with(session, path, &OpenOptions { page, volume, level: size, max_pixels, ..usual })
+    let options = OpenOptions { page, volume, level: size, max_pixels, ..usual };
+    if is_url {
+        return horus_zarr::open_picture(session, path, &options);
+    }
+    AnyImage::open_with(session, path, &options)
 }
 
 /// The micrometres of a length with a unit; `None` if the text is no length.

@@ -18,6 +18,7 @@ use horus_core::shape::{Region, Shape};
 use serde_json::{Map, Value, json};
 
 use crate::layout::Role;
+use crate::location::NodeLocation;
 use crate::sink::{ArraySink, write_json};
 use crate::source::ArraySource;
 use crate::store::{ZarrNode, names_of};
@@ -100,7 +101,7 @@ impl ZarrCheckpoints {
             Ok(_) => {}
         }
         let not = |cause: String| format!("it has no checkpoints of a loop, and is not changed: {cause}");
-        let ZarrNode::Group(attributes) = ZarrNode::at(&self.path).map_err(not)? else {
+        let ZarrNode::Group(attributes) = ZarrNode::at(&NodeLocation::Folder(self.path.clone())).map_err(not)? else {
             return Err(not("it is an array".into()));
         };
         let about = attributes.get(ATTRIBUTE).and_then(Value::as_object);
@@ -173,9 +174,10 @@ fn sources(LastCheckpoint { folder, images, .. }: &LastCheckpoint) -> Result<Vec
     let source = |i: usize| {
         let path = folder.join(i.to_string());
         let named = |cause: String| format!("{}: {cause}", path.display());
-        let names = names_of(&path).map_err(named)?.unwrap_or_default();
+        let at = NodeLocation::Folder(path.clone());
+        let names = names_of(&at).map_err(named)?.unwrap_or_default();
         let roles = |_| names.iter().map(|name| Role::named(name)).collect::<Option<_>>().ok_or("unknown axes".into());
-        ArraySource::open(&path, roles, None).map_err(named)
+        ArraySource::open(&at, roles, None).map_err(named)
     };
     (0..images.len()).map(source).collect()
 }

@@ -22,7 +22,7 @@
 //! | --- | --- | --- |
 //! | images | OME-Zarr 0.1 to 0.5: one level, one time; axes t, c, z, y, x in any order; c is the channels, with their names, z the depth | OME-Zarr 0.5, one level or several |
 //! | arrays | version 3 by the names of axes; without names, and version 2, like npy files: (y, x), (y, x, c) or, as a volume, (z, y, x), (z, y, x, c) | |
-//! | types | all types of Horus, and bool as 0 and 1 | all types of Horus, and bool |
+//! | types | all types of Horus; bool as 0 and 1, float16 as `f32`; int64 and uint64 as `i32` and `u32`: an integer that exceeds them is an error | all types of Horus, and bool |
 //! | codecs | bytes in both orders, transpose, gzip, zlib, zstd, crc32c, shards | none, gzip or zstd, with or without shards |
 //!
 //! An absent chunk has the fill value, as specified. If files have other names than the chunks
@@ -32,7 +32,10 @@
 
 mod checkpoint;
 mod layout;
+mod location;
 mod misnamed_chunks;
+#[cfg(feature = "remote")]
+mod remote;
 mod sink;
 mod source;
 mod store;
@@ -46,14 +49,15 @@ use horus_core::dtype::Element;
 use horus_core::error::{Audience, Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{
-    AnyImage, Compression, Downsampling, FileInfo, PixelSize, RegionSink, RegionSource, SinkRole, channel_names,
-    on_root, pixel_size, pixel_size_of, save_all_to, sizes_of, tell_untold, with_pixel_size,
+    AnyImage, Compression, Downsampling, FileInfo, Format, OpenOptions, PixelSize, RegionSink, RegionSource, SinkRole,
+    channel_names, on_root, pixel_size, pixel_size_of, save_all_to, sizes_of, tell_untold, with_pixel_size,
 };
 use horus_core::session::Session;
 use horus_core::shape::Shape;
 
 pub use crate::checkpoint::ZarrCheckpoints;
 use crate::layout::Role;
+use crate::location::NodeLocation;
 use crate::sink::{ArraySink, write_json};
 use crate::source::ArraySource;
 use crate::store::{Channels, Multiscale, ZarrNode, names_of, no_image};
@@ -140,13 +144,41 @@ impl ZarrCodec {
     }
 }
 
-/// Returns `true` if there is a store at a path: a folder with Zarr metadata.
+/// Returns `true` if there is a store at a path: a folder with Zarr metadata. A URL is one of a
+/// store unless it ends like the name of a picture file, such as `.tif`.
 pub fn is_store(path: impl AsRef<Path>) -> bool {
-    path.as_ref().is_dir() && ZarrNode::at(path.as_ref()).is_ok()
+    let path = path.as_ref();
+    if let Some(url) = path.to_str().filter(|_| is_url(path)) {
+        let name = url.split('?').next().unwrap_or(url);
+        return !Path::new(name).extension().is_some_and(|e| Format::is_read(&e.to_string_lossy()));
+    }
+    path.is_dir() && ZarrNode::at(&NodeLocation::Folder(path.to_owned())).is_ok()
 }
 
-/// Opens an OME-Zarr image or an array. Its metadata is read now, its pixels on demand. The store
-/// must not change until then; a replaced store is detected.
+/// Returns `true` if a path is a URL of a server: `http://`, `https://` or `s3://`.
+///
+/// ```
+/// assert!(horus_zarr::is_url("https://host/image.zarr") && !horus_zarr::is_url("image.zarr"));
+/// ```
+pub fn is_url(path: impl AsRef<Path>) -> bool {
+    let scheme = path.as_ref().to_str().and_then(|path| path.split_once("://")).map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| ["http", "https", "s3"].iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+}
+
+/// The error of a build without the feature `remote`.
+#[cfg(not(feature = "remote"))]
+const WITHOUT_REMOTE: &str =
+    "it is on a server, and this program was built without them (horus-zarr's feature `remote`)";
+
+/// Opens an OME-Zarr image or an array, in a folder or, with the feature `remote`, at a URL. Its
+/// metadata is read now, its pixels on demand. The store must not change until then; a replaced
+/// folder is detected.
+///
+/// Of a server, each chunk that an evaluation needs is requested once, and several at a time. What
+/// was sent is kept while it fits into an eighth of the memory limit, at most 1 GiB. A request that
+/// fails is repeated four times. A server that is silent for 30 seconds is an error. `s3://` URLs
+/// are read with the credentials, region and endpoint of the usual variables (`AWS_...`), without
+/// credentials as public.
 ///
 /// # Errors
 /// [`Error::File`] on every rank if there is no store or no image in it; if its metadata is
@@ -156,13 +188,36 @@ pub fn is_store(path: impl AsRef<Path>) -> bool {
 #[track_caller]
 pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) -> Result<AnyImage> {
     let path = path.as_ref();
-    let (mut pixel, mut names) = (None, Vec::new());
+    let (mut pixel, mut names, mut is_of_labels) = (None, Vec::new(), false);
     let image = AnyImage::from_source(session, path, || {
-        let (source, size, channels) = source(path, options)?;
-        (pixel, names) = (size, channels);
+        let (source, size, channels) = source(&NodeLocation::of(path, session.host_limit())?, options)?;
+        (pixel, names, is_of_labels) = (size, channels, source.is_of_labels);
         Ok(Box::new(source))
     })?;
-    Ok(image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?).with_channel_names(names))
+    let image = image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?).with_channel_names(names);
+    Ok(if is_of_labels { image.with_labels() } else { image })
+}
+
+/// Opens a picture file at a URL, such as a cloud optimized GeoTIFF, like [`AnyImage::open_with`].
+/// Headers are read now; strips and tiles on demand, each once while it stays in the cache. Other
+/// formats are read as a whole. With the feature `remote`; requests are those of [`open`].
+///
+/// # Errors
+/// [`Error::File`] on every rank if the server cannot be reached or sends an error, or there is no
+/// such file; if the file is no picture.
+#[track_caller]
+pub fn open_picture(session: &Session, url: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
+    let url = url.as_ref();
+    #[cfg(feature = "remote")]
+    return AnyImage::open_ranges(session, url, options, || {
+        let text = url.to_str().ok_or("a URL is text")?;
+        Ok(Box::new(remote::RemotePicture::at(text, session.host_limit())?))
+    });
+    #[cfg(not(feature = "remote"))]
+    {
+        let _unused = (session, options);
+        Err(Error::read(url, WITHOUT_REMOTE))
+    }
 }
 
 /// Returns the properties of an image without reading its pixels: shape and type of one size,
@@ -185,44 +240,46 @@ pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) ->
 /// # Errors
 /// As [`open`].
 pub fn describe(path: impl AsRef<Path>, options: &ZarrOptions) -> Result<(FileInfo, Option<PixelSize>)> {
+    /// Memory for what a server sends, which is metadata here.
+    const LIMIT: usize = 128 << 20;
     let path = path.as_ref();
-    let sizes = || -> Result<usize, String> {
-        match ZarrNode::at(path)? {
-            ZarrNode::Array => Ok(1),
-            ZarrNode::Group(attributes) => Ok(Multiscale::of(&attributes)?.map_or(0, |image| image.levels.len())),
-        }
-    };
     let told = || -> Result<_, String> {
-        let (found, pixel, _) = source(path, options)?;
+        let at = NodeLocation::of(path, LIMIT)?;
+        let (found, pixel, _) = source(&at, options)?;
         let extents = |level| {
-            let (found, ..) = source(path, &ZarrOptions { level, ..*options })?;
+            let (found, ..) = source(&at, &ZarrOptions { level, ..*options })?;
             Ok((found.shape().height, found.shape().width))
+        };
+        let sizes = match ZarrNode::at(&at)? {
+            ZarrNode::Array => 1,
+            ZarrNode::Group(attributes) => Multiscale::of(&attributes)?.map_or(0, |image| image.levels.len()),
         };
         let (shape, (rows, columns)) = (found.shape(), found.chunk());
         let tile = (rows.min(shape.height), columns.min(shape.width));
-        let levels = (options.level..sizes()?).map(extents).collect::<Result<_, String>>()?;
+        let levels = (options.level..sizes).map(extents).collect::<Result<_, String>>()?;
         Ok((FileInfo { shape, dtype: found.dtype(), tile, pages: 1, levels }, pixel))
     };
     told().map_err(|cause| Error::read(path, cause))
 }
 
 /// The pixels of a store, their size, and the names of the channels.
-fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<PixelSize>, Vec<String>), String> {
+fn source(root: &NodeLocation, options: &ZarrOptions) -> Result<(ArraySource, Option<PixelSize>, Vec<String>), String> {
     /// Maximum number of channels whose names are read.
     const MOST_NAMED: usize = u16::MAX as usize;
     let (mut pixel, mut names) = (None, None);
-    let found = match ZarrNode::at(path)? {
+    let mut is_of_labels = false;
+    let mut found = match ZarrNode::at(root)? {
         ZarrNode::Array if options.level > 0 => {
             return Err(format!("size {} requested, but an array has one (they start at 0)", options.level));
         }
         ZarrNode::Array => {
-            let names = names_of(path)?;
-            ArraySource::open(path, |axes| of_array(axes, names.as_deref(), options.volume), options.time)?
+            let names = names_of(root)?;
+            ArraySource::open(root, |axes| of_array(axes, names.as_deref(), options.volume), options.time)?
         }
         ZarrNode::Group(attributes) => {
-            let Some(Multiscale { axes, levels, pixels, channels }) = Multiscale::of(&attributes)? else {
-                return Err(no_image(path));
-            };
+            let Some(image) = Multiscale::of(&attributes)? else { return Err(no_image(root)) };
+            let Multiscale { axes, levels, pixels, channels, .. } = image;
+            is_of_labels = image.is_of_labels;
             let level = levels.get(options.level).ok_or_else(|| {
                 format!("size {} requested, but it has {} (they start at 0)", options.level, levels.len())
             })?;
@@ -230,7 +287,7 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<Pix
             names = Some(channels);
             let all = [Role::Time, Role::Channel, Role::Level, Role::Row, Role::Column];
             let told = |n: usize| Ok(axes.unwrap_or_else(|| all[all.len().saturating_sub(n)..].to_vec()));
-            let at = path.join(level);
+            let at = root.join(level);
             let within = |cause| format!("{}: {cause}", level.display());
             if !matches!(ZarrNode::at(&at).map_err(within)?, ZarrNode::Array) {
                 return Err(within("it is no array".into()));
@@ -238,6 +295,7 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<Pix
             ArraySource::open(&at, told, options.time).map_err(within)?
         }
     };
+    found.is_of_labels |= is_of_labels;
     let shape = found.shape();
     let pixels = [shape.depth, shape.height, shape.width].iter().try_fold(1u64, |all, n| all.checked_mul(*n as u64));
     if pixels.is_none_or(|pixels| pixels > options.max_pixels) {
@@ -294,6 +352,9 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let levels = sizes_of(image, options.sizes.max(1), options.resampling)?;
     let shapes: Vec<Shape> = levels.iter().map(Image::shape).collect();
     save_all_to(&levels, path, |role| {
+        if is_url(path) {
+            return Err("servers are only read".into());
+        }
         if options.sizes == 0 {
             return Err("an image has at least one size".into());
         }

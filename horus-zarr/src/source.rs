@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::hash::{Hash as _, Hasher as _};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -16,35 +16,39 @@ use horus_core::io::{FileTraffic, RegionSource, decoded_quietly as guarded};
 use horus_core::shape::{Region, Shape};
 use rayon::prelude::*;
 use zarrs::array::{Array, ArrayBytes, ArrayPartialDecoderTraits, ArrayShardedExt, ArraySubset, CodecOptions};
-use zarrs::filesystem::FilesystemStore;
 use zarrs::plugin::{ExtensionName, ZarrVersion};
+use zarrs::storage::ReadableStorageTraits;
 use zarrs::storage::storage_adapter::performance_metrics::PerformanceMetricsStorageAdapter;
 
 use crate::layout::{ArrayLayout, Role, SampleStrides, copy, count};
+use crate::location::NodeLocation;
 use crate::misnamed_chunks::chunk_of_another_name;
 use crate::store::metadata_of;
-use crate::types::{dtype_named, supported};
+use crate::types::{StoredSamples, name_of};
 
 /// Maximum bytes of a decoded chunk: a limit for invalid metadata, above any chunk in use.
 const LARGEST: u64 = 8 << 30;
 /// Larger chunks are read in part if their codecs support that; checksums are then ignored.
 const WHOLE: usize = 256 << 20;
 
-type FolderStorage = PerformanceMetricsStorageAdapter<FilesystemStore>;
+type NodeStorage = PerformanceMetricsStorageAdapter<dyn ReadableStorageTraits>;
 type Shards = HashMap<Vec<u64>, Arc<dyn ArrayPartialDecoderTraits>>;
 
-/// An array in a folder, read region by region as an image.
+/// An array, read region by region as an image.
 pub(crate) struct ArraySource {
-    folder: PathBuf,
-    array: Array<FolderStorage>,
-    storage: Arc<FolderStorage>,
+    location: NodeLocation,
+    array: Array<NodeStorage>,
+    storage: Arc<NodeStorage>,
     layout: ArrayLayout,
-    dtype: DType,
+    samples: StoredSamples,
+    /// Whether samples are labels or truth values.
+    pub(crate) is_of_labels: bool,
     /// Shape of a file, which is a chunk or a shard of chunks.
     file: Vec<u64>,
     /// Shape of the unit of decoding.
     chunk: Vec<u64>,
-    opened: Stamp,
+    /// Of an array in a folder.
+    opened: Option<Stamp>,
     /// Bytes read when the array was opened; more if a chunk was found.
     of_metadata: usize,
     /// Whether chunks with other names were searched.
@@ -68,17 +72,16 @@ impl ArraySource {
     /// # Errors
     /// A message if the metadata cannot be read.
     pub(crate) fn open(
-        folder: &Path,
+        at: &NodeLocation,
         roles: impl FnOnce(usize) -> Result<Vec<Role>, String>,
         time: Option<usize>,
     ) -> Result<ArraySource, String> {
-        let opened = Stamp::of(folder)?;
-        let store = FilesystemStore::new(folder).map_err(|e| e.to_string())?;
-        let storage = Arc::new(FolderStorage::new(Arc::new(store)));
+        let opened = at.folder().map(Stamp::of).transpose()?;
+        let storage = Arc::new(NodeStorage::new(at.storage()?));
         let array = guarded(|| Array::open(Arc::clone(&storage), "/").map_err(|e| named(&e.to_string())))?;
         let name = array.data_type().name(ZarrVersion::V3).unwrap_or_default();
-        let dtype =
-            dtype_named(&name).ok_or_else(|| format!("it has {name} samples; supported are {}", supported()))?;
+        let samples = StoredSamples::named(&name)
+            .ok_or_else(|| format!("it has {name} samples; supported are {}", StoredSamples::supported()))?;
         let extents = array.shape().to_vec();
         if extents.contains(&0) {
             return Err(format!("an array of {extents:?} samples has no pixels"));
@@ -92,21 +95,22 @@ impl ArraySource {
         let file: Vec<u64> = array.chunk_shape(&first).map_err(|e| e.to_string())?.iter().map(|n| n.get()).collect();
         let inner = array.effective_subchunk_shape().map(|shape| shape.iter().map(|n| n.get()).collect());
         let chunk: Vec<u64> = inner.unwrap_or_else(|| file.clone());
-        let bytes = file.iter().try_fold(dtype.size() as u64, |bytes, n| bytes.checked_mul(*n));
+        let bytes = file.iter().try_fold(samples.size() as u64, |bytes, n| bytes.checked_mul(*n));
         if bytes.is_none_or(|bytes| bytes > LARGEST) {
             return Err(format!("its chunks have {file:?} samples; the limit is {LARGEST} bytes"));
         }
         if file.iter().zip(&chunk).any(|(file, chunk)| file % chunk != 0) {
             return Err(format!("shards of {file:?} samples are not made of whole chunks of {chunk:?}"));
         }
-        let (folder, chunks, looked) = (folder.to_owned(), AtomicU64::new(0), AtomicBool::new(false));
+        let (location, chunks, looked) = (at.clone(), AtomicU64::new(0), AtomicBool::new(false));
         let of_metadata = storage.bytes_read();
         Ok(ArraySource {
-            folder,
+            location,
             array,
             storage,
             layout,
-            dtype,
+            samples,
+            is_of_labels: name == name_of(DType::Bool),
             file,
             chunk,
             opened,
@@ -118,15 +122,15 @@ impl ArraySource {
 
     /// Warns, once, if no chunk was found but there are files with other names, whose pixels would
     /// be read as the fill value.
-    fn warn_of_misnamed_chunks(&self) {
+    fn warn_of_misnamed_chunks(&self, folder: &Path) {
         if self.storage.bytes_read() > self.of_metadata || self.is_checked.swap(true, Ordering::Relaxed) {
             return;
         }
         let key = self.array.chunk_key(&vec![0; self.array.dimensionality()]);
-        if let Some(found) = chunk_of_another_name(&self.folder, key.as_str()) {
-            let lacks = found.contains('/') && !key.as_str().contains('/') && self.folder.join(".zarray").exists();
+        if let Some(found) = chunk_of_another_name(folder, key.as_str()) {
+            let lacks = found.contains('/') && !key.as_str().contains('/') && folder.join(".zarray").exists();
             let hint = if lacks { "; its .zarray may lack `\"dimension_separator\": \"/\"`" } else { "" };
-            let folder = self.folder.display();
+            let folder = folder.display();
             horus_core::warn!(
                 "{folder}: its chunks are read as the fill value: none has a name like {key}, as its metadata says, but \
                  there is {found}{hint}"
@@ -158,11 +162,11 @@ impl ArraySource {
 
     /// Decodes a chunk, or only the requested part of a large one. Also returns the decoded indices
     /// of the array.
-    fn decode(&self, wanted: &ChunkRead, shards: &Shards) -> Result<(Vec<Range<u64>>, ArrayBytes<'static>), String> {
+    fn decode(&self, wanted: &ChunkRead, shards: &Shards) -> Result<(Vec<Range<u64>>, Vec<u8>), String> {
         // Chunks are the unit of parallelism.
         let options = CodecOptions::default().with_concurrent_target(1);
         let samples: usize = wanted.chunk.iter().map(count).product();
-        let whole = samples.saturating_mul(self.dtype.size()) <= WHOLE;
+        let whole = samples.saturating_mul(self.samples.size()) <= WHOLE;
         let got = if whole { &wanted.chunk } else { &wanted.part };
         let corner = wanted.file.iter().zip(&self.file).map(|(i, n)| i * n);
         let within: Vec<Range<u64>> = got.iter().zip(corner).map(|(r, at)| r.start - at..r.end - at).collect();
@@ -174,30 +178,75 @@ impl ArraySource {
             None => self.array.retrieve_chunk_subset_opt(&wanted.file, &within, &options).map_err(|e| e.to_string()),
         };
         self.chunks.fetch_add(1, Ordering::Relaxed);
-        decoded.map(|bytes| (got.clone(), bytes)).map_err(|cause| self.broken(&wanted.file, cause))
+        // Chunks may exceed the array.
+        let inside = |mut i: usize| {
+            got.iter().zip(self.array.shape()).rev().all(|(range, extent)| {
+                let at = range.start + (i % count(range)) as u64;
+                i /= count(range);
+                at < *extent
+            })
+        };
+        let pixels = decoded.and_then(|decoded| match decoded {
+            ArrayBytes::Fixed(bytes) => self.samples.pixels(bytes, inside),
+            _ => Err("its samples differ in size".to_owned()),
+        });
+        pixels.map(|bytes| (got.clone(), bytes)).map_err(|cause| self.broken(&wanted.file, cause))
     }
 
     /// Creates the decoders for the shards of these chunks.
-    fn shards(&self, wanted: &[ChunkRead], known: &mut Shards) -> Result<(), String> {
+    fn shards(&self, wanted: &[ChunkRead], known: &mut Shards, workers: &Workers) -> Result<(), String> {
         if !self.is_sharded() {
             return Ok(());
         }
         let options = CodecOptions::default().with_concurrent_target(1);
-        for wanted in wanted {
-            if !known.contains_key(&wanted.file) {
-                let shard = self.array.partial_decoder_opt(&wanted.file, &options);
-                let shard = shard.map_err(|e| self.broken(&wanted.file, e))?;
-                known.insert(wanted.file.clone(), shard);
-            }
-        }
+        let mut lacking: Vec<&Vec<u64>> = wanted.iter().map(|wanted| &wanted.file).collect();
+        lacking.retain(|file| !known.contains_key(*file));
+        lacking.sort_unstable();
+        lacking.dedup();
+        let decoder = |file: &&Vec<u64>| {
+            let shard = self.array.partial_decoder_opt(file, &options);
+            shard.map(|shard| ((*file).clone(), shard)).map_err(|e| self.broken(file, e))
+        };
+        known.extend(self.each(&lacking, decoder, workers)?);
         Ok(())
+    }
+
+    /// Maximum number of chunks that are decoded at a time.
+    fn chunks_at_once(&self, workers: &Workers) -> usize {
+        let chunks = 2 * workers.threads();
+        #[cfg(feature = "remote")]
+        if self.location.folder().is_none() {
+            /// Bytes of the decoded chunks, if they are more than those of a folder would be.
+            const MOST: usize = 64 << 20;
+            let samples: u64 = self.chunk.iter().product();
+            let of_bytes = MOST / (samples as usize * self.samples.size()).max(1);
+            return chunks.max(of_bytes.min(2 * crate::remote::REQUESTS));
+        }
+        chunks
+    }
+
+    /// Calls `one` for all items, several at a time.
+    fn each<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        one: impl Fn(&T) -> Result<R, String> + Send + Sync,
+        workers: &Workers,
+    ) -> Result<Vec<R>, String> {
+        #[cfg(feature = "remote")]
+        if self.location.folder().is_none() {
+            return crate::remote::fetching(|| items.par_iter().map(one).collect());
+        }
+        match workers.threads() {
+            1 => items.iter().map(one).collect(),
+            _ => workers.run(|| items.par_iter().map(one).collect()),
+        }
     }
 
     /// The error for a chunk that cannot be read, with the path of its file.
     fn broken(&self, file: &[u64], cause: impl std::fmt::Display) -> String {
         let key = self.array.chunk_key(file);
         let kind = if self.is_sharded() { "shard" } else { "chunk" };
-        format!("{kind} {}: {cause}", self.folder.join(key.as_str()).display())
+        format!("{kind} {}: {cause}", self.location.name_of(key.as_str()))
     }
 
     /// Copies a region of some levels to its rows of each level.
@@ -209,13 +258,8 @@ impl ArraySource {
         levels: Vec<(usize, &mut [u8])>,
         workers: &Workers,
     ) -> Result<(), String> {
-        let one = |wanted: &ChunkRead| self.decode(wanted, shards);
-        let decoded: Vec<_> = if workers.threads() == 1 {
-            wanted.iter().map(one).collect::<Result<_, String>>()?
-        } else {
-            workers.run(|| wanted.par_iter().map(one).collect::<Result<_, String>>())?
-        };
-        let (size, samples) = (self.dtype.size(), self.shape().channels);
+        let decoded = self.each(wanted, |wanted| self.decode(wanted, shards), workers)?;
+        let (size, samples) = (self.dtype().size(), self.shape().channels);
         let height = region.height.div_ceil(workers.threads());
         let parts = levels.into_iter().flat_map(|(level, to)| {
             let tops = (region.top..).step_by(height);
@@ -224,7 +268,6 @@ impl ArraySource {
         let take = |(): &mut (), (level, top, to): (usize, usize, &mut [u8])| {
             let here = Region { top, height: height.min(region.bottom() - top), ..region };
             for (wanted, (got, bytes)) in wanted.iter().zip(&decoded) {
-                let ArrayBytes::Fixed(bytes) = bytes else { return Err("its samples differ in size".to_owned()) };
                 let (part, block) = (self.layout.block(&wanted.part), self.layout.block(got));
                 let (rows, columns, channels) =
                     (part.range(Role::Row), part.range(Role::Column), part.range(Role::Channel));
@@ -248,7 +291,7 @@ impl RegionSource for ArraySource {
     }
 
     fn dtype(&self) -> DType {
-        self.dtype
+        self.samples.dtype()
     }
 
     fn chunk(&self) -> (usize, usize) {
@@ -272,7 +315,7 @@ impl RegionSource for ArraySource {
         workers: &Workers,
     ) -> Result<(), String> {
         let shape = self.shape();
-        let row = region.width * shape.channels * self.dtype.size();
+        let row = region.width * shape.channels * self.dtype().size();
         let inside = region.is_inside(shape) && levels.start < levels.end && levels.end <= shape.depth;
         if !inside || to.len() != levels.len() * region.height * row {
             return Err(format!("a region of {region} of levels {levels:?} of {shape} is not {} bytes", to.len()));
@@ -285,11 +328,11 @@ impl RegionSource for ArraySource {
                 let mut end = (top / rows + 1).saturating_mul(rows).min(region.bottom());
                 let band = |end| Region { top, height: end - top, ..region };
                 let mut wanted = self.chunk_reads(&self.layout.part(&levels, band(end)));
-                while end < region.bottom() && wanted.len() < 2 * workers.threads() {
+                while end < region.bottom() && wanted.len() < self.chunks_at_once(workers) {
                     end = end.saturating_add(rows).min(region.bottom());
                     wanted = self.chunk_reads(&self.layout.part(&levels, band(end)));
                 }
-                self.shards(&wanted, &mut shards)?;
+                self.shards(&wanted, &mut shards, workers)?;
                 let bytes = (top - region.top) * row..(end - region.top) * row;
                 let of_level = to.chunks_mut(region.height * row).map(|level| &mut level[bytes.clone()]);
                 self.rows(band(end), &wanted, &shards, levels.clone().zip(of_level).collect(), workers)?;
@@ -297,10 +340,11 @@ impl RegionSource for ArraySource {
             }
             Ok(())
         })?;
+        let Some((folder, opened)) = self.location.folder().zip(self.opened) else { return Ok(()) };
         // Absent chunks are not an error, so chunks removed meanwhile would be read as the fill
         // value.
-        if Stamp::of(&self.folder).is_ok_and(|now| now == self.opened) {
-            self.warn_of_misnamed_chunks();
+        if Stamp::of(folder).is_ok_and(|now| now == opened) {
+            self.warn_of_misnamed_chunks(folder);
             Ok(())
         } else {
             Err("it was replaced or changed since it was opened: open it again".into())
@@ -308,7 +352,7 @@ impl RegionSource for ArraySource {
     }
 
     fn identity(&self) -> Option<u64> {
-        let Stamp { length, modified, .. } = self.opened;
+        let Stamp { length, modified, .. } = self.opened?;
         let mut digest = Digest::default();
         (length, modified?.duration_since(SystemTime::UNIX_EPOCH).ok()?).hash(&mut digest);
         Some(digest.finish())

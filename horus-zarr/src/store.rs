@@ -11,9 +11,7 @@ use horus_core::shape::Shape;
 use serde_json::{Map, Value, json};
 
 use crate::layout::{ArrayLayout, Role};
-
-/// Maximum bytes of a node's metadata, which is text.
-const LONGEST: u64 = 64 << 20;
+use crate::location::NodeLocation;
 
 /// A folder with Zarr metadata.
 #[derive(Debug)]
@@ -24,27 +22,28 @@ pub(crate) enum ZarrNode {
 }
 
 impl ZarrNode {
-    /// Reads the node in a folder.
+    /// Reads the node at a location.
     ///
     /// # Errors
-    /// A message if the path is not a folder, or has no readable metadata.
-    pub(crate) fn at(folder: &Path) -> Result<ZarrNode, String> {
-        let found = fs::metadata(folder).map_err(|e| e.to_string())?;
-        if !found.is_dir() {
+    /// A message if a path is not a folder, or if there is no readable metadata.
+    pub(crate) fn at(at: &NodeLocation) -> Result<ZarrNode, String> {
+        if let Some(folder) = at.folder()
+            && !fs::metadata(folder).map_err(|e| e.to_string())?.is_dir()
+        {
             return Err("it is not a folder; a Zarr store is a folder".into());
         }
-        if let Some(metadata) = read(&folder.join("zarr.json"))? {
+        if let Some(metadata) = at.json("zarr.json")? {
             return match metadata.get("node_type").and_then(Value::as_str) {
                 Some("array") => Ok(ZarrNode::Array),
                 Some("group") => Ok(ZarrNode::Group(object(metadata.get("attributes")))),
                 _ => Err("its zarr.json says neither `array` nor `group`".into()),
             };
         }
-        if read(&folder.join(".zarray"))?.is_some() {
+        if at.json(".zarray")?.is_some() {
             return Ok(ZarrNode::Array);
         }
-        if read(&folder.join(".zgroup"))?.is_some() {
-            return Ok(ZarrNode::Group(read(&folder.join(".zattrs"))?.unwrap_or_default()));
+        if at.json(".zgroup")?.is_some() {
+            return Ok(ZarrNode::Group(at.json(".zattrs")?.unwrap_or_default()));
         }
         Err("it holds no Zarr array or group: there is no zarr.json, .zarray or .zgroup".into())
     }
@@ -57,26 +56,10 @@ pub(crate) fn metadata_of(array: &Path) -> PathBuf {
 }
 
 /// The names of the axes of an array, if it has names (`dimension_names` of version 3).
-pub(crate) fn names_of(array: &Path) -> Result<Option<Vec<String>>, String> {
-    let Some(metadata) = read(&array.join("zarr.json"))? else { return Ok(None) };
+pub(crate) fn names_of(array: &NodeLocation) -> Result<Option<Vec<String>>, String> {
+    let Some(metadata) = array.json("zarr.json")? else { return Ok(None) };
     let names = metadata.get("dimension_names").and_then(Value::as_array);
     Ok(names.and_then(|names| names.iter().map(|n| n.as_str().map(str::to_owned)).collect()))
-}
-
-/// The JSON object in a file; `None` if there is no file.
-fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
-    let name = path.file_name().unwrap_or_default().display();
-    let found = match fs::metadata(path) {
-        Ok(found) if found.is_file() => found,
-        Ok(_) => return Err(format!("its {name} is not a file")),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(format!("its {name}: {e}")),
-    };
-    if found.len() > LONGEST {
-        return Err(format!("its {name} has {} bytes; the limit is {LONGEST}", found.len()));
-    }
-    let bytes = fs::read(path).map_err(|e| format!("its {name}: {e}"))?;
-    serde_json::from_slice(&bytes).map(Some).map_err(|e| format!("its {name} cannot be understood: {e}"))
 }
 
 fn object(value: Option<&Value>) -> Map<String, Value> {
@@ -94,6 +77,8 @@ pub(crate) struct Multiscale {
     pub(crate) pixels: Vec<Option<PixelSize>>,
     /// Labels of the channels (`omero`); empty for channels without a label.
     pub(crate) channels: Vec<String>,
+    /// Whether pixels are labels (`image-label`).
+    pub(crate) is_of_labels: bool,
 }
 
 /// Names and limits of the channels of an image, as far as known.
@@ -153,7 +138,8 @@ impl Multiscale {
         let channels = ome.get("omero").and_then(|omero| omero.get("channels")?.as_array());
         let label = |channel: &Value| channel.get("label").and_then(Value::as_str).unwrap_or_default().to_owned();
         let channels = channels.map_or_else(Vec::new, |all| all.iter().map(label).collect());
-        Ok(Some(Multiscale { axes, levels, pixels, channels }))
+        let is_of_labels = ome.contains_key("image-label");
+        Ok(Some(Multiscale { axes, levels, pixels, channels, is_of_labels }))
     }
 }
 
@@ -261,18 +247,19 @@ pub(crate) fn group(
 }
 
 /// The error for a group that is not an image; it names the content.
-pub(crate) fn no_image(folder: &Path) -> String {
+pub(crate) fn no_image(at: &NodeLocation) -> String {
+    let none = "it is a group without an image (no `multiscales`)";
+    let Some(folder) = at.folder() else { return none.into() };
     let mut below: Vec<String> = fs::read_dir(folder)
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir() && ZarrNode::at(path).is_ok())
+        .filter(|path| path.is_dir() && ZarrNode::at(&NodeLocation::Folder(path.clone())).is_ok())
         .filter_map(|path| Some(path.file_name()?.display().to_string()))
         .collect();
     below.sort();
     const SHOWN: usize = 8;
     let more = if below.len() > SHOWN { ", ..." } else { "" };
-    let none = "it is a group without an image (no `multiscales`)";
     match &below[..below.len().min(SHOWN)] {
         [] => format!("{none}, and nothing is below it"),
         shown => format!("{none}; open one of those below it: {}{more}", shown.join(", ")),
@@ -300,6 +287,9 @@ mod tests {
         named["omero"] = json!({"channels": [{"label": "DAPI"}, {"color": "00FF00"}]});
         let named = multiscale(&json!({"ome": named})).unwrap().unwrap();
         assert_eq!(named.channels, ["DAPI", ""]);
+        let mut labelled = fourth.clone();
+        labelled["image-label"] = json!({"version": "0.4"});
+        assert!(multiscale(&labelled).unwrap().unwrap().is_of_labels && !found.is_of_labels);
         let third = json!({"multiscales": [{"axes": ["c", "y", "x"], "datasets": datasets}]});
         assert_eq!(multiscale(&third).unwrap().unwrap(), found);
         let first = json!({"multiscales": [{"datasets": datasets}]});

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::location::NodeLocation;
 use crate::store::{Multiscale, ZarrNode};
 
 /// Prefix of temporary names.
@@ -81,7 +82,7 @@ fn replaceable(path: &Path) -> Result<(), String> {
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
         return Ok(());
     }
-    match ZarrNode::at(path) {
+    match ZarrNode::at(&NodeLocation::Folder(path.to_owned())) {
         Ok(ZarrNode::Array) => Ok(()),
         Ok(ZarrNode::Group(attributes)) if matches!(Multiscale::of(&attributes), Ok(Some(_))) => Ok(()),
         _ => Err("it is a folder without a Zarr image, and is not overwritten".into()),

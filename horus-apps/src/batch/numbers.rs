@@ -76,8 +76,8 @@ pub(super) fn run(
     let first = comm.rank() == 0;
     // A single picture may come from stdin or from a store, and is read on demand; pictures of a series are not.
     let one = inputs.len() == 1 && options.files_from.is_none();
-    let is_one =
-        || on_first(&**comm, "looking at a picture", || Ok(inputs[0].is_file() || stores::is_store(&inputs[0])));
+    let is_alone = |path: &Path| path.is_file() || stores::is_store(path) || stores::is_url(path);
+    let is_one = || on_first(&**comm, "looking at a picture", || Ok(is_alone(&inputs[0])));
     let alone = one && (inputs[0].as_os_str() == STANDARD || is_one()? == Ok(true));
     let listed = on_first(&**comm, "listing pictures", || {
         let found = if alone { inputs.to_vec() } else { pictures(caller, inputs, options.files_from.as_deref())? };

@@ -16,8 +16,21 @@ pub(crate) fn is_named(path: &Path) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(EXTENSION))
 }
 
-/// Returns `true` if an input is a store: a directory with Zarr metadata, or with the name of a store.
+/// Returns `true` if an input is on a server.
+pub(crate) fn is_url(path: &Path) -> bool {
+    #[cfg(feature = "zarr")]
+    return horus_zarr::is_url(path);
+    #[cfg(not(feature = "zarr"))]
+    path.to_str().is_some_and(|path| path.contains("://"))
+}
+
+/// Returns `true` if an input is a store: a directory with Zarr metadata, or with the name of a store; a URL that does
+/// not end like the name of a picture file.
 pub(crate) fn is_store(path: &Path) -> bool {
+    #[cfg(feature = "zarr")]
+    if is_url(path) {
+        return horus_zarr::is_store(path);
+    }
     path.is_dir() && (is_named(path) || ["zarr.json", ".zarray", ".zgroup"].iter().any(|name| path.join(name).exists()))
 }
 
@@ -26,7 +39,17 @@ pub(crate) fn is_store(path: &Path) -> bool {
 pub(crate) fn open(session: &CoreSession, path: &Path, options: &OpenOptions) -> Result<AnyImage> {
     // Only rank 0 reads the file system.
     let found = horus_core::io::on_root(session, "looking at a picture", || Ok(is_store(path)))?;
-    if found == Ok(true) { store(session, path, options) } else { AnyImage::open_with(session, path, options) }
+    match found {
+        Ok(true) => store(session, path, options),
+        _ if is_url(path) => remote(session, path, options),
+        _ => AnyImage::open_with(session, path, options),
+    }
+}
+
+#[cfg(feature = "zarr")]
+#[track_caller]
+fn remote(session: &CoreSession, url: &Path, options: &OpenOptions) -> Result<AnyImage> {
+    horus_zarr::open_picture(session, url, options)
 }
 
 #[cfg(feature = "zarr")]
@@ -66,6 +89,11 @@ pub(crate) fn save(response: &Response, path: &Path, options: &BatchOptions) -> 
 
 #[cfg(not(feature = "zarr"))]
 const WITHOUT: &str = "it is a Zarr store, and this program was built without them (cargo build --features zarr)";
+
+#[cfg(not(feature = "zarr"))]
+fn remote(_: &CoreSession, url: &Path, _: &OpenOptions) -> Result<AnyImage> {
+    Err(Error::read(url, "it is on a server, and this program was built without them (cargo build --features remote)"))
+}
 
 #[cfg(not(feature = "zarr"))]
 fn store(_: &CoreSession, path: &Path, _: &OpenOptions) -> Result<AnyImage> {

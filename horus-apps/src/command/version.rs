@@ -12,7 +12,12 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
 }
 
 fn text() -> Result<String, String> {
-    let features = [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi")), ("zarr", cfg!(feature = "zarr"))];
+    let features = [
+        ("cuda", cfg!(feature = "cuda")),
+        ("mpi", cfg!(feature = "mpi")),
+        ("zarr", cfg!(feature = "zarr")),
+        ("remote", cfg!(feature = "remote")),
+    ];
     let features: Vec<&str> = features.into_iter().filter_map(|(name, there)| there.then_some(name)).collect();
     let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
     let cpu = CpuDevice::new(None).map_or_else(|e| format!("no CPU: {e}"), |cpu| cpu.names().name);

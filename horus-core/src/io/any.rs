@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::on_demand::{OnDemandPicture, SharedPicture};
 use super::pixel_size::{alpha, channel_names, pixel_size, sized, with_last};
 use super::{
-    Alpha, DecodeResources, Metadata, OpenOptions, OpenedPicture, Picture, PictureReader, RegionSource, on_root, opened,
+    Alpha, ByteRanges, DecodeResources, Metadata, OpenOptions, OpenedPicture, Picture, PictureReader, RegionSource,
+    on_root, opened,
 };
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
@@ -166,6 +167,50 @@ impl AnyImage {
             .map_err(|cause| Error::read(path, cause))
     }
 
+    /// [`AnyImage::open_with`] for the bytes that `open` returns, such as those of a file on a server.
+    /// Headers are read now. The pixels of pictures whose parts can be decoded separately, such as
+    /// tiled TIFF files, are read on demand. Rank 0 calls `open` and reads. Messages name `path`.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::ByteRanges;
+    /// #[derive(Debug)]
+    /// struct Bytes(Vec<u8>);
+    /// impl ByteRanges for Bytes {
+    ///     fn size(&self) -> u64 {
+    ///         self.0.len() as u64
+    ///     }
+    ///     fn read_at(&self, at: u64, to: &mut [u8]) -> Result<(), String> {
+    ///         to.copy_from_slice(&self.0[at as usize..][..to.len()]);
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let (file, options) = (b"P5 3 1 255 \x01\x02\x03", OpenOptions::default());
+    /// let image = AnyImage::open_ranges(&session, "three.pgm", &options, || Ok(Box::new(Bytes(file.to_vec()))))?;
+    /// assert_eq!(image.convert::<u8>().to_vec()?, [1, 2, 3]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`AnyImage::open_with`]; [`Error::File`] with the error of `open`.
+    #[track_caller]
+    pub fn open_ranges(
+        session: &Session,
+        path: impl AsRef<Path>,
+        options: &OpenOptions,
+        open: impl FnOnce() -> Result<Box<dyn ByteRanges>, String>,
+    ) -> Result<AnyImage> {
+        let path = path.as_ref();
+        let site = Location::caller();
+        let read = |means: DecodeResources<'_>| {
+            let ranges = open()?;
+            session.expect_file(ranges.size());
+            OpenedPicture::of_ranges(ranges.into(), path, options, session.host_limit(), means)
+        };
+        AnyImage::decoded(session, path, (read, &|| None), site)?.map_err(|cause| Error::read(path, cause))
+    }
+
     /// The size of the pixels; see [`pixel_size`].
     pub fn pixel_size(&self) -> Option<PixelSize> {
         each!(self, image => pixel_size(image))
@@ -195,6 +240,25 @@ impl AnyImage {
     pub fn with_channel_names(&self, names: Vec<String>) -> AnyImage {
         let mut handle = self.handle().clone();
         handle.attributes = Attributes::with_names(handle.attributes.as_ref(), names);
+        AnyImage::from_handle(handle)
+    }
+
+    /// Declares the pixels labels, or truth values: numbers that have no means. Smaller sizes of this
+    /// image, or of its parts, then consist of the most frequent value
+    /// ([`SaveOptions::resampling`](super::SaveOptions::resampling)). Only the call on rank 0
+    /// matters, because it writes files.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let cells = AnyImage::U8(Image::from_slice(&session, (2, 2), &[7u8, 0, 9, 9]));
+    /// let half = |cells: &AnyImage| horus::io::sizes_of(&cells.convert::<u8>(), 2, None)?[1].to_vec();
+    /// assert_eq!((half(&cells)?, half(&cells.with_labels())?), (vec![6], vec![9]));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn with_labels(&self) -> AnyImage {
+        let mut handle = self.handle().clone();
+        handle.attributes = Attributes::with_labels(handle.attributes.as_ref(), handle.dtype);
         AnyImage::from_handle(handle)
     }
 

@@ -48,7 +48,7 @@ pub use saving::{Saving, sizes_of, tell_untold};
 pub use horus_files::guarded as decoded_quietly;
 pub(crate) use horus_files::{Allocate, FileSpec};
 pub use horus_files::{
-    Alpha, Clipping, Compression, Depth, Downsampling, Encoder, FileInfo, FileTarget, FileTraffic, Format,
+    Alpha, ByteRanges, Clipping, Compression, Depth, Downsampling, Encoder, FileInfo, FileTarget, FileTraffic, Format,
     Georeference, Metadata, OpenOptions, Orientation, Picture, PictureReader, PictureWriter, RegionSink, RegionSource,
     SaveOptions, Scale, Scaling, Sink, SinkPlace, SinkRole, same_file,
 };

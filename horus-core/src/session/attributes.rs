@@ -28,6 +28,8 @@ pub(crate) struct Attributes {
     levels: Fact<f64>,
     nodata: Fact<Nodata>,
     colours: Fact<Arc<FileColourTable>>,
+    /// Pixels are labels or truth values, of this type, which have no means.
+    labels: Fact<DType>,
     profile: Fact<ProfileChannels>,
     printed: Fact<PixelSpacing>,
     exif: Fact<ExifNote>,
@@ -288,6 +290,12 @@ impl Attributes {
         Some(Arc::new(Attributes { names, ..all }))
     }
 
+    /// Declares pixels of this type labels.
+    pub(crate) fn with_labels(all: Option<&Arc<Attributes>>, dtype: DType) -> Option<Arc<Attributes>> {
+        let all = all.map(|all| (**all).clone()).unwrap_or_default();
+        Some(Arc::new(Attributes { labels: Fact::Known(dtype), ..all }))
+    }
+
     /// Sets or removes the alpha of the last channel.
     pub(crate) fn with_alpha(all: Option<&Arc<Attributes>>, alpha: Option<Alpha>) -> Option<Arc<Attributes>> {
         let all = all.map(|all| (**all).clone());
@@ -368,6 +376,7 @@ impl Attributes {
         Some(Arc::new(Attributes {
             nodata: own.nodata.or(said.nodata),
             colours: own.colours.or(said.colours),
+            labels: own.labels.or(said.labels),
             profile: own.profile.or(said.profile),
             names: own.names.or(said.names),
             alpha: own.alpha,
@@ -391,8 +400,9 @@ impl Attributes {
     /// the picture.
     pub(crate) fn reduced(&self, stored: DType) -> SizeReduction {
         let nodata = self.nodata.known().filter(|nodata| nodata.dtype == stored);
-        let colours = self.colours.known().filter(|colours| colours.dtype == stored);
-        match (colours, nodata.and_then(|nodata| nodata.value.trim().parse().ok())) {
+        let of_table = self.colours.known().map(|colours| colours.dtype);
+        let labels = of_table.or(self.labels.known().copied()).filter(|dtype| *dtype == stored);
+        match (labels, nodata.and_then(|nodata| nodata.value.trim().parse().ok())) {
             (Some(_), _) => SizeReduction::Mode,
             (None, Some(missing)) => SizeReduction::MeansBut(missing),
             (None, None) => SizeReduction::Means,
@@ -637,6 +647,7 @@ impl AppliedOperation<'_> {
                 .nodata
                 .then(lost(LossReason::Mask), |nodata| (self.dtype != DType::Bool).then_some(Fact::Known(nodata))),
             colours: of.colours.then(others, |colours| self.op.is_some_and(picks).then_some(Fact::Known(colours))),
+            labels: of.labels.then(others, |labels| self.op.is_some_and(picks).then_some(Fact::Known(labels))),
             profile: of.profile.then(others, |profile| match self.op {
                 _ if self.dtype == DType::Bool => None,
                 Some(Op::Planes(map)) => {
@@ -694,6 +705,7 @@ impl AppliedOperation<'_> {
                 (a, b) => a.or(b),
             },
             colours: all.colours.with(one.colours, by, |a, b| a == b),
+            labels: all.labels.with(one.labels, by, |a, b| a == b),
             profile: match (all.profile, one.profile) {
                 (Fact::Known(a), Fact::Known(b)) if a.of == b.of => {
                     let same = (0..self.shape.channels).all(|c| a.colour(c) == b.colour(c));

@@ -221,8 +221,9 @@ impl Session {
         self.0.pool.reserve(bytes)
     }
 
-    /// Limit of the host's memory for images.
-    pub(crate) fn host_limit(&self) -> usize {
+    /// Limit of the host's memory for images. For crates of stores.
+    #[doc(hidden)]
+    pub fn host_limit(&self) -> usize {
         self.0.pool.most()
     }
 

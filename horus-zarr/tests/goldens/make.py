@@ -61,6 +61,10 @@ array("v2-zlib.zarr", "yxc", (10, 7, 3), "uint8", 2, chunks=(6, 4, 3), compresso
 array("v2-gzip.zarr", "yx", (10, 12), ">i4", 2, chunks=(6, 8), compressors=numcodecs.GZip(level=3), order="F")
 array("v2-blosc.zarr", "yx", (10, 12), "uint16", 2, chunks=(6, 8), compressors=numcodecs.Blosc("lz4", 5, 1))
 array("v3-blosc.zarr", "yx", (10, 12), "uint16", chunks=(6, 8), compressors=BloscCodec(cname="zstd", clevel=3))
+array("int64.zarr", "yx", (10, 12), "int64", chunks=(6, 8), compressors=ZstdCodec(level=3), fill_value=-1)
+array("v2-uint64.zarr", "yx", (10, 12), ">u8", 2, chunks=(6, 8), compressors=None)
+array("float16.zarr", "yx", (10, 12), "float16", chunks=(3, 4), shards=(6, 8), compressors=None)
+array("v2-float16.zarr", "yx", (10, 12), "<f2", 2, chunks=(6, 8), compressors=numcodecs.Zstd(level=3))
 array("complex.zarr", "yx", (2, 2), "complex64", compressors=None)
 
 # OME-Zarr images.

@@ -8,7 +8,7 @@ use horus_core::io::AnyImage;
 use horus_core::session::Session;
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions, open, save};
 
-use super::{StoreFolder, session};
+use super::{StoreFolder, files, session};
 
 fn read(session: &Session, path: &Path) -> String {
     let pixels = open(session, path, &ZarrOptions::default()).and_then(|image| image.convert::<f64>().to_vec());
@@ -43,6 +43,34 @@ fn a_chunk_that_cannot_be_decoded_is_named() {
             // Parts stored elsewhere are readable.
             let image = open(&session, &path, &ZarrOptions::default()).unwrap();
             assert!(image.convert::<f64>().crop(0, 20, 10, 10).to_vec().is_ok());
+        }
+    }
+}
+
+#[test]
+fn an_integer_that_is_no_pixel_is_named_if_it_is_in_the_array() {
+    let (session, folder) = (session(), StoreFolder::new());
+    let (path, golden) =
+        (folder.at("a.zarr"), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/v2-uint64.zarr"));
+    fs::create_dir(&path).unwrap();
+    for (name, bytes) in files(&golden) {
+        fs::write(path.join(name), bytes).unwrap();
+    }
+    let image = || open(&session, &path, &ZarrOptions::default()).unwrap().convert::<f64>();
+    // Six rows of eight samples, of which four rows and four columns are in the array.
+    let chunk = path.join("1.1");
+    let good = fs::read(&chunk).unwrap();
+    let before = image().to_vec().unwrap();
+    for (sample, is_inside) in [(0, true), (4, false), (27, true), (32, false), (47, false)] {
+        let mut bytes = good.clone();
+        bytes[8 * sample] = 1;
+        fs::write(&chunk, bytes).unwrap();
+        if is_inside {
+            let error = image().to_vec().unwrap_err().to_string();
+            assert!(error.contains("chunk ") && error.contains("1.1: its sample 720575940379"), "{error}");
+            assert!(error.contains("exceeds the range of u32 pixels"), "{error}");
+        } else {
+            assert_eq!(image().to_vec().unwrap(), before, "sample {sample}");
         }
     }
 }
@@ -165,7 +193,7 @@ fn a_save_that_fails_leaves_what_was_there() {
     let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("a.zarr");
     written(&session, &path, &ZarrSaveOptions::default());
-    let before = super::files(&path);
+    let before = files(&path);
     let image = Image::from_fn(&session, 8, 8, |y, _| y as u8);
     let fails = |options: ZarrSaveOptions, cause: &str| {
         let error = save(&image, &path, &options).unwrap_err().to_string();
@@ -186,7 +214,7 @@ fn a_save_that_fails_leaves_what_was_there() {
     let image = open(&session, &other, &ZarrOptions::default()).unwrap();
     fs::write(other.join("0/c/3/3"), "nonsense").unwrap();
     assert!(save(&image.convert::<u16>(), &path, &ZarrSaveOptions::default()).is_err());
-    assert_eq!(super::files(&path), before);
+    assert_eq!(files(&path), before);
     assert_eq!(folder.names(), ["a.zarr", "b.zarr"]);
     fs::write(folder.at("file"), "a file").unwrap();
     assert!(save(&image.convert::<u16>(), folder.at("file"), &ZarrSaveOptions::default()).is_err());

@@ -52,6 +52,15 @@ fn arrays_of_version_2() {
 }
 
 #[test]
+fn samples_of_64_and_of_16_bits_are_converted() {
+    let (plain, shape) = (ZarrOptions::default(), Shape::new(10, 12, 1));
+    check("int64.zarr", &plain, DType::I32, shape, same);
+    check("v2-uint64.zarr", &plain, DType::U32, shape, same);
+    check("float16.zarr", &plain, DType::F32, shape, same);
+    check("v2-float16.zarr", &plain, DType::F32, shape, same);
+}
+
+#[test]
 fn images_of_two_versions_of_ome_zarr() {
     for name in ["ome-0.4.zarr", "ome-0.5.zarr"] {
         for time in [0, 1] {

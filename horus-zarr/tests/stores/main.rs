@@ -5,6 +5,8 @@ mod checkpoints;
 mod goldens;
 mod memory;
 mod regions;
+#[cfg(feature = "remote")]
+mod remote;
 mod round_trips;
 
 use std::path::{Path, PathBuf};

@@ -207,6 +207,43 @@ fn sizes_of_pictures_are_means_and_those_of_labels_and_masks_are_modes() {
     assert_eq!(second(&image.gt(90.0), Some(Downsampling::Nearest)), blocks(&mask, of, |block| block[0]));
 }
 
+/// Stores say whether their pixels are labels, of whatever type, or truth values.
+#[test]
+fn labels_and_masks_that_are_read_are_halved_by_modes() {
+    let (session, folder) = (session(), StoreFolder::new());
+    let [from, to] = ["labels.zarr", "sizes.zarr"].map(|name| folder.at(name));
+    let of = (13, 10);
+    let value = |y: usize, x: usize| (y / 3 * 7 + x / 2 * 3 + y * x % 3) % 5;
+    let second = |whole: &Image<u8>| {
+        save(whole, &to, &ZarrSaveOptions { sizes: 2, ..ZarrSaveOptions::default() }).unwrap();
+        let read = open(&session, &to, &ZarrOptions { level: 1, ..ZarrOptions::default() }).unwrap();
+        read.convert::<u8>().to_vec().unwrap()
+    };
+    let opened = || open(&session, &from, &ZarrOptions::default()).unwrap().convert::<u8>();
+    let image = Image::from_fn(&session, of.0, of.1, |y, x| value(y, x) as u8);
+    let pixels = image.to_vec().unwrap();
+    let mean = |block: &[u8]| {
+        let sum: f64 = block.iter().map(|v| f64::from(*v)).sum();
+        (sum / block.len() as f64).round_ties_even() as u8
+    };
+    save(&image, &from, &ZarrSaveOptions::default()).unwrap();
+    assert_eq!(second(&opened()), blocks(&pixels, of, mean));
+    let at = from.join("zarr.json");
+    let mut metadata: serde_json::Value = serde_json::from_slice(&std::fs::read(&at).unwrap()).unwrap();
+    metadata["attributes"]["ome"]["image-label"] = serde_json::json!({});
+    std::fs::write(&at, metadata.to_string()).unwrap();
+    assert_eq!(second(&opened()), blocks(&pixels, of, mode));
+    let cropped = second(&opened().crop(0, 2, of.0, of.1 - 2));
+    let part: Vec<u8> = pixels.chunks(of.1).flat_map(|row| &row[2..]).copied().collect();
+    assert_eq!(cropped, blocks(&part, (of.0, of.1 - 2), mode));
+    // Sums are no labels.
+    let sums: Vec<u8> = pixels.iter().map(|v| v + 1).collect();
+    assert_eq!(second(&(opened() + 1)), blocks(&sums, of, mean));
+    save(&image.gt(2), &from, &ZarrSaveOptions::default()).unwrap();
+    let mask: Vec<u8> = pixels.iter().map(|v| u8::from(*v > 2)).collect();
+    assert_eq!(second(&opened()), blocks(&mask, of, mode));
+}
+
 #[test]
 fn what_is_zero_is_not_stored() {
     let (session, folder) = (session(), StoreFolder::new());
