@@ -47,7 +47,7 @@ step() {
 
 step cargo fmt --all --check
 # With every feature, and with the tests that scripts/gpu.sh runs on a GPU; always the same, so that crates are compiled once.
-features=(--workspace --features "horus-image/image,horus-apps/mpi,horus-models/mpi,horus-tools/mpi,horus-mpi/mpi,horus-apps/zarr")
+features=(--workspace --features "horus-image/image,horus-apps/mpi,horus-models/mpi,horus-tools/mpi,horus-mpi/mpi,horus-apps/remote")
 step cargo clippy "${features[@]}" --all-targets --quiet -- -D warnings
 step cargo clippy "${features[@]}" --test gpu --test hip --quiet -- -D warnings
 # Windows and macOS, on which nothing was run, and with macOS the kernels of aarch64, which scripts/aarch64.sh runs: if their

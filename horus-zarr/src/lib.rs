@@ -1,7 +1,7 @@
 //! Zarr arrays and OME-Zarr images for Horus: chunks and shards, read and written in parallel,
 //! region by region.
 //!
-//! A store is a local folder. [`open`] reads its metadata and returns an image whose pixels are
+//! A store is a folder or, with the feature `remote`, at a URL, where it is only read. [`open`] reads its metadata and returns an image whose pixels are
 //! read by evaluations, which read only the chunks that they require. [`save`] writes an OME-Zarr
 //! image, region by region if it does not fit in memory, with the same bits. The crate consists of
 //! a [`RegionSource`] and a [`RegionSink`].

@@ -29,29 +29,46 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LARGEST: u64 = 8 << 30;
 
 /// The runtime, whose thread drives connections. Callers wait for their requests.
-static RUNTIME: LazyLock<Result<Runtime, String>> = LazyLock::new(|| {
-    // An error means that the program has chosen another.
-    let _chosen = rustls::crypto::ring::default_provider().install_default();
-    let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("horus-remote").enable_all().build();
-    runtime.map_err(|e| format!("no thread for connections: {e}"))
-});
+fn runtime() -> Result<&'static Runtime, String> {
+    static RUNTIME: OfProcess<Runtime> = Mutex::new(None);
+    of_process(&RUNTIME, || {
+        // An error means that the program has chosen another.
+        let _chosen = rustls::crypto::ring::default_provider().install_default();
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("horus-remote").enable_all().build();
+        runtime.map_err(|e| format!("no thread for connections: {e}"))
+    })
+}
 
-/// Threads that wait for chunks and decode them: more than the cores, because they mostly wait.
-static FETCHERS: LazyLock<Result<ThreadPool, String>> = LazyLock::new(|| {
-    let pool = ThreadPoolBuilder::new().num_threads(REQUESTS).thread_name(|i| format!("horus-fetch-{i}")).build();
-    pool.map_err(|e| format!("no threads for requests: {e}"))
-});
-
-static CACHE: LazyLock<Mutex<ObjectCache>> =
-    LazyLock::new(|| Mutex::new(ObjectCache { limit: 0, bytes: 0, entries: LruCache::unbounded() }));
-
-/// Runs `work` on threads of which many may wait for a server.
+/// Runs `work` on threads that wait for chunks and decode them: more than the cores, because they mostly wait.
 ///
 /// # Errors
 /// That of `work`; a message if there are no threads.
 pub(crate) fn fetching<R: Send>(work: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
-    FETCHERS.as_ref().map_err(Clone::clone)?.install(work)
+    static FETCHERS: OfProcess<ThreadPool> = Mutex::new(None);
+    let fetchers = of_process(&FETCHERS, || {
+        let pool = ThreadPoolBuilder::new().num_threads(REQUESTS).thread_name(|i| format!("horus-fetch-{i}")).build();
+        pool.map_err(|e| format!("no threads for requests: {e}"))
+    });
+    fetchers?.install(work)
 }
+
+/// What has threads, and the process that has them: a forked one has none.
+type OfProcess<T> = Mutex<Option<(u32, &'static T)>>;
+
+fn of_process<T>(kept: &OfProcess<T>, make: impl FnOnce() -> Result<T, String>) -> Result<&'static T, String> {
+    let (mut kept, process) = (kept.lock().unwrap_or_else(PoisonError::into_inner), std::process::id());
+    if let Some((of, made)) = *kept
+        && of == process
+    {
+        return Ok(made);
+    }
+    let made = Box::leak(Box::new(make()?));
+    *kept = Some((process, made));
+    Ok(made)
+}
+
+static CACHE: LazyLock<Mutex<ObjectCache>> =
+    LazyLock::new(|| Mutex::new(ObjectCache { limit: 0, bytes: 0, entries: LruCache::unbounded() }));
 
 fn cache() -> MutexGuard<'static, ObjectCache> {
     CACHE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -158,7 +175,7 @@ impl RemoteStore {
             .with_connect_timeout(times.connect)
             .with_read_timeout(times.silence)
             .with_allow_http(true);
-        RUNTIME.as_ref().map_err(Clone::clone)?;
+        runtime()?;
         let (store, prefix): (Box<dyn ObjectStore>, &str) = match place.split_once("://") {
             Some((scheme, path)) if scheme.eq_ignore_ascii_case("s3") => {
                 if query.is_some() {
@@ -188,27 +205,28 @@ impl RemoteStore {
         Ok(RemoteStore { number, url, store, prefix, ignores_ranges, repetitions: times.repetitions })
     }
 
-    /// An object, or a range of it; `None` if there is no such object.
-    fn get(&self, name: &str, range: Option<GetRange>) -> Result<Option<Bytes>, String> {
-        let ignores_ranges = || self.ignores_ranges.load(Ordering::Relaxed);
-        if let Some(range) = range.clone().filter(|_| !ignores_ranges()) {
-            match self.cached(name, Some(range)) {
+    /// An object of at most `longest` bytes; `None` if there is no such object.
+    fn whole(&self, name: &str, longest: u64) -> Result<Option<Bytes>, String> {
+        self.cached(name, None, longest)
+    }
+
+    /// A range of an object; `None` if there is no such object.
+    fn range(&self, name: &str, range: GetRange) -> Result<Option<Bytes>, String> {
+        if !self.ignores_ranges.load(Ordering::Relaxed) {
+            match self.cached(name, Some(range.clone()), LARGEST) {
                 Err(cause) if cause == NO_RANGES => self.ignores_ranges.store(true, Ordering::Relaxed),
                 sent => return sent,
             }
         }
-        let Some(whole) = self.cached(name, None)? else { return Ok(None) };
-        let Some(range) = range else { return Ok(Some(whole)) };
-        let (size, limit) = (whole.len() as u64, cache().limit);
-        if whole.len() > limit {
-            return Err(format!("{NO_RANGES}, and the whole of {size} bytes exceeds {limit}, an eighth of the memory"));
-        }
-        let range = range.as_range(size).map_err(|e| e.to_string())?;
+        // The whole is kept for other ranges.
+        let limit = cache().limit as u64;
+        let Some(whole) = self.whole(name, limit).map_err(|e| format!("{NO_RANGES}: {e}"))? else { return Ok(None) };
+        let range = range.as_range(whole.len() as u64).map_err(|e| e.to_string())?;
         Ok(Some(whole.slice(range.start as usize..range.end as usize)))
     }
 
     /// An object, or a range of it, from the cache or the server.
-    fn cached(&self, name: &str, range: Option<GetRange>) -> Result<Option<Bytes>, String> {
+    fn cached(&self, name: &str, range: Option<GetRange>, longest: u64) -> Result<Option<Bytes>, String> {
         let of_range = |range: &GetRange| match range {
             GetRange::Bounded(Range { start, end }) => (Some(*start), *end),
             GetRange::Offset(start) => (Some(*start), u64::MAX),
@@ -220,16 +238,16 @@ impl RemoteStore {
         if let Some(sent) = &*sent {
             return Ok(sent.clone());
         }
-        let bytes = self.request(name, range)?.map(|(bytes, _)| bytes);
+        let bytes = self.request(name, range, longest)?.map(|(bytes, _)| bytes);
         *sent = Some(bytes.clone());
         drop(sent);
         cache().count(&key, &response, bytes.as_ref().map_or(0, Bytes::len));
         Ok(bytes)
     }
 
-    /// Requests an object, or a range of it. Also returns the object's size.
-    fn request(&self, name: &str, range: Option<GetRange>) -> Result<Option<(Bytes, u64)>, String> {
-        let runtime = RUNTIME.as_ref().map_err(Clone::clone)?;
+    /// Requests an object, or a range of it, of at most `longest` bytes. Also returns the object's size.
+    fn request(&self, name: &str, range: Option<GetRange>, longest: u64) -> Result<Option<(Bytes, u64)>, String> {
+        let runtime = runtime()?;
         let path = [&*self.prefix, name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
         let path = ObjectPath::parse(path).map_err(|e| e.to_string())?;
         let (mut pause, mut left) = (FIRST_PAUSE, self.repetitions);
@@ -242,8 +260,8 @@ impl RemoteStore {
                 Err(e) => return Err(cause(&e)),
             };
             let (size, sends) = (found.meta.size, found.range.end - found.range.start);
-            if sends > LARGEST {
-                return Err(format!("it has {sends} bytes; the limit is {LARGEST}"));
+            if sends > longest {
+                return Err(format!("it has {sends} bytes; the limit is {longest}"));
             }
             match runtime.block_on(found.bytes()) {
                 Ok(bytes) => return Ok(Some((bytes, size))),
@@ -310,11 +328,7 @@ impl RemoteObjects {
 
     /// An object of at most `longest` bytes; `None` if there is no such object.
     pub(crate) fn metadata(&self, name: &str, longest: u64) -> Result<Option<Bytes>, String> {
-        let sent = self.store.get(&format!("{}{name}", self.beginning), None)?;
-        match sent.as_ref().map_or(0, Bytes::len) as u64 {
-            bytes if bytes > longest => Err(format!("it has {bytes} bytes; the limit is {longest}")),
-            _ => Ok(sent),
-        }
+        self.store.whole(&format!("{}{name}", self.beginning), longest)
     }
 }
 
@@ -333,7 +347,11 @@ impl ReadableStorageTraits for RemoteObjects {
                 ByteRange::FromStart(start, Some(bytes)) => Some(GetRange::Bounded(start..start.saturating_add(bytes))),
                 ByteRange::Suffix(bytes) => Some(GetRange::Suffix(bytes)),
             };
-            match self.store.get(&name, range).map_err(StorageError::Other)? {
+            let sent = match range {
+                Some(range) => self.store.range(&name, range),
+                None => self.store.whole(&name, LARGEST),
+            };
+            match sent.map_err(StorageError::Other)? {
                 Some(bytes) => all.push(Ok(bytes)),
                 None => return Ok(None),
             }
@@ -343,7 +361,7 @@ impl ReadableStorageTraits for RemoteObjects {
 
     fn size_key(&self, key: &StoreKey) -> Result<Option<u64>, StorageError> {
         let name = format!("{}{key}", self.beginning);
-        Ok(self.store.get(&name, None).map_err(StorageError::Other)?.map(|bytes| bytes.len() as u64))
+        Ok(self.store.whole(&name, LARGEST).map_err(StorageError::Other)?.map(|bytes| bytes.len() as u64))
     }
 
     fn supports_get_partial(&self) -> bool {
@@ -368,10 +386,12 @@ impl RemotePicture {
     /// A message if it is no address, or the file cannot be read.
     pub(crate) fn at(url: &str, limit: usize) -> Result<RemotePicture, String> {
         let store = RemoteStore::at(url, limit, &RemoteTimes::default())?;
-        let size = match store.request("", Some(GetRange::Bounded(0..Self::BLOCK))) {
+        let size = match store.request("", Some(GetRange::Bounded(0..Self::BLOCK)), LARGEST) {
             Err(cause) if cause == NO_RANGES => {
                 store.ignores_ranges.store(true, Ordering::Relaxed);
-                store.get("", None)?.map(|bytes| bytes.len() as u64)
+                let limit = cache().limit as u64;
+                let whole = store.whole("", limit).map_err(|e| format!("{NO_RANGES}: {e}"))?;
+                whole.map(|bytes| bytes.len() as u64)
             }
             sent => sent?.map(|(_, size)| size),
         };
@@ -379,7 +399,7 @@ impl RemotePicture {
     }
 
     fn range(&self, range: Range<u64>) -> Result<Bytes, String> {
-        self.store.get("", Some(GetRange::Bounded(range)))?.ok_or_else(|| "the file is gone (404)".into())
+        self.store.range("", GetRange::Bounded(range))?.ok_or_else(|| "the file is gone (404)".into())
     }
 }
 
@@ -429,7 +449,7 @@ mod tests {
             }
         });
         let times = RemoteTimes { silence: Duration::from_millis(100), repetitions: 1, ..RemoteTimes::default() };
-        let error = RemoteStore::at(&url, 0, &times).unwrap().get("", None).unwrap_err();
+        let error = RemoteStore::at(&url, 0, &times).unwrap().whole("", LARGEST).unwrap_err();
         assert!(error.contains("timed out"), "{error}");
     }
 }

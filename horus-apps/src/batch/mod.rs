@@ -63,7 +63,7 @@ pub use options::{BatchOptions, Comparison, level};
 pub use response::{Product, Response};
 pub(crate) use response::{each_number, each_variant};
 pub(crate) use single::distinct;
-pub(crate) use stores::{described, is_store, open};
+pub(crate) use stores::{described, is_store, is_url, open};
 
 /// The operation on each picture: records, computes nothing.
 pub type BatchOperation = Box<dyn Fn(&AnyImage) -> Result<Product>>;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::CommandError;
 use super::compare::extents;
-use crate::batch::{described, is_store, open};
+use crate::batch::{described, is_store, is_url, open};
 use crate::caller::Caller;
 use crate::execution::SessionOptions;
 use crate::report::{count, describe_picture};
@@ -73,6 +73,7 @@ impl FileFacts {
         let options = OpenOptions { page: args.page, volume: args.volume, ..OpenOptions::default() };
         let (info, tags) = match is_store(path) {
             true => described(path, &options)?,
+            false if is_url(path) => return Err(Error::read(path, "of servers, only stores are described")),
             false if args.tags || args.json => (FileInfo::open(path, &options)?, FileInfo::tags(path, &options)?),
             false => (FileInfo::open(path, &options)?, Vec::new()),
         };

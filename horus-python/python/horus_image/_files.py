@@ -19,14 +19,16 @@ def open(
     max_pixels: int | None = None,
     session: Session | None = None,
 ) -> Image:
-    """Read a picture: PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy, recognised by content, or a folder that is a Zarr store.
+    """Read a picture: PNG, JPEG, TIFF, PNM, PFM, BMP, QOI, OpenEXR, WebP, JPEG 2000 or npy, recognised by content, or a folder that is a Zarr store;
+    or any of them on a server.
 
     Pixels of TIFF files, npy files and stores are read on demand, and only in the needed regions.
 
     Parameters
     ----------
     path : path_like
-        The file or folder.
+        The file or folder; or, as a string, a URL: ``https://``, ``http://`` or ``s3://``. A URL is one of a store unless it ends like the name of
+        a picture file. The credentials for S3 are those of the environment (``AWS_ACCESS_KEY_ID`` and so on).
     page : int, optional
         The page of a TIFF file, or the time of a store or of the volume of a TIFF file that describes its pages (OME, ImageJ), from 0 on.
     volume : bool, optional
@@ -49,7 +51,7 @@ def open(
     FileNotFoundError
         If there is no such file.
     OSError
-        If the file cannot be read or decoded.
+        If the file cannot be read or decoded, or a server cannot be reached or sends an error.
 
     Examples
     --------
