@@ -82,7 +82,8 @@ impl StoredSamples {
     pub(crate) fn pixels(self, samples: Cow<'_, [u8]>, inside: impl Fn(usize) -> bool) -> Result<Vec<u8>, String> {
         fn narrowed<W: Copy + std::fmt::Display, N: TryFrom<W> + Default, const B: usize>(
             samples: &[u8],
-            (of, to): (fn([u8; 8]) -> W, fn(N) -> [u8; B]),
+            of: fn([u8; 8]) -> W,
+            to: fn(N) -> [u8; B],
             dtype: DType,
             inside: impl Fn(usize) -> bool,
         ) -> Result<Vec<u8>, String> {
@@ -103,8 +104,8 @@ impl StoredSamples {
                 let wide = |sample: &[u8; 2]| f16::from_ne_bytes(*sample).to_f32().to_ne_bytes();
                 Ok(samples.as_chunks().0.iter().flat_map(wide).collect())
             }
-            StoredSamples::Signed => narrowed(&samples, (i64::from_ne_bytes, i32::to_ne_bytes), dtype, inside),
-            StoredSamples::Unsigned => narrowed(&samples, (u64::from_ne_bytes, u32::to_ne_bytes), dtype, inside),
+            StoredSamples::Signed => narrowed(&samples, i64::from_ne_bytes, i32::to_ne_bytes, dtype, inside),
+            StoredSamples::Unsigned => narrowed(&samples, u64::from_ne_bytes, u32::to_ne_bytes, dtype, inside),
         }
     }
 }
