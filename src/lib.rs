@@ -222,7 +222,9 @@ pub mod io {
         save_all_to, save_to, sizes_of,
     };
     #[doc(inline)]
-    pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
+    pub use horus_core::io::{
+        ByteRanges, FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource,
+    };
     #[doc(inline)]
     pub use horus_core::io::{
         PixelSize, alpha, channel_names, length, pixel_size, pixel_size_of, with_alpha, with_pixel_size,

@@ -85,7 +85,7 @@ fn cache_bytes(limit: usize) -> usize {
 struct ObjectCache {
     limit: usize,
     bytes: usize,
-    entries: LruCache<ResponseKey, (Arc<Response>, usize)>,
+    entries: LruCache<ResponseKey, (Arc<CachedResponse>, usize)>,
 }
 
 /// A store, the name of an object, and the range.
@@ -94,15 +94,15 @@ type ResponseKey = (u64, String, Option<GetRangeKey>);
 type GetRangeKey = (Option<u64>, u64);
 /// What was sent, once it was; `None` inside for an object that does not exist. Others wait for the lock, so that one
 /// request is sent.
-type Response = Mutex<Option<Option<Bytes>>>;
+type CachedResponse = Mutex<Option<Option<Bytes>>>;
 
 impl ObjectCache {
-    fn response(&mut self, key: &ResponseKey) -> Arc<Response> {
+    fn response(&mut self, key: &ResponseKey) -> Arc<CachedResponse> {
         Arc::clone(&self.entries.get_or_insert(key.clone(), || (Arc::default(), 0)).0)
     }
 
     /// Counts a response that has come.
-    fn count(&mut self, key: &ResponseKey, response: &Arc<Response>, bytes: usize) {
+    fn count(&mut self, key: &ResponseKey, response: &Arc<CachedResponse>, bytes: usize) {
         /// Bytes of an entry besides its response.
         const ENTRY: usize = 256;
         let Some((_, counted)) = self.entries.peek_mut(key).filter(|(entry, _)| Arc::ptr_eq(entry, response)) else {

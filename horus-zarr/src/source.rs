@@ -24,7 +24,7 @@ use crate::layout::{ArrayLayout, Role, SampleStrides, copy, count};
 use crate::location::NodeLocation;
 use crate::misnamed_chunks::chunk_of_another_name;
 use crate::store::metadata_of;
-use crate::types::{StoredSamples, name_of};
+use crate::types::{ArraySamples, name_of};
 
 /// Maximum bytes of a decoded chunk: a limit for invalid metadata, above any chunk in use.
 const LARGEST: u64 = 8 << 30;
@@ -40,7 +40,7 @@ pub(crate) struct ArraySource {
     array: Array<NodeStorage>,
     storage: Arc<NodeStorage>,
     layout: ArrayLayout,
-    samples: StoredSamples,
+    samples: ArraySamples,
     /// Whether samples are labels or truth values.
     pub(crate) is_of_labels: bool,
     /// Shape of a file, which is a chunk or a shard of chunks.
@@ -80,8 +80,8 @@ impl ArraySource {
         let storage = Arc::new(NodeStorage::new(at.storage()?));
         let array = guarded(|| Array::open(Arc::clone(&storage), "/").map_err(|e| named(&e.to_string())))?;
         let name = array.data_type().name(ZarrVersion::V3).unwrap_or_default();
-        let samples = StoredSamples::named(&name)
-            .ok_or_else(|| format!("it has {name} samples; supported are {}", StoredSamples::supported()))?;
+        let samples = ArraySamples::named(&name)
+            .ok_or_else(|| format!("it has {name} samples; supported are {}", ArraySamples::supported()))?;
         let extents = array.shape().to_vec();
         if extents.contains(&0) {
             return Err(format!("an array of {extents:?} samples has no pixels"));

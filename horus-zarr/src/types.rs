@@ -22,7 +22,7 @@ pub(crate) fn name_of(dtype: DType) -> String {
 
 /// The samples of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoredSamples {
+pub(crate) enum ArraySamples {
     /// Samples of a pixel type; bool is stored as bytes.
     Of(DType),
     /// 16-bit floats, which become `f32`.
@@ -33,17 +33,17 @@ pub(crate) enum StoredSamples {
     Unsigned,
 }
 
-impl StoredSamples {
-    const CONVERTED: [(&'static str, StoredSamples); 3] =
-        [("int64", StoredSamples::Signed), ("uint64", StoredSamples::Unsigned), ("float16", StoredSamples::Half)];
+impl ArraySamples {
+    const CONVERTED: [(&'static str, ArraySamples); 3] =
+        [("int64", ArraySamples::Signed), ("uint64", ArraySamples::Unsigned), ("float16", ArraySamples::Half)];
 
     /// The samples with this name of a type.
-    pub(crate) fn named(name: &str) -> Option<StoredSamples> {
+    pub(crate) fn named(name: &str) -> Option<ArraySamples> {
         if name == name_of(DType::Bool) {
-            return Some(StoredSamples::Of(DType::Bool.stored()));
+            return Some(ArraySamples::Of(DType::Bool.stored()));
         }
-        let converted = || StoredSamples::CONVERTED.into_iter().find(|(other, _)| *other == name);
-        let of = DType::ALL.into_iter().find(|dtype| name_of(*dtype) == name).map(StoredSamples::Of);
+        let converted = || ArraySamples::CONVERTED.into_iter().find(|(other, _)| *other == name);
+        let of = DType::ALL.into_iter().find(|dtype| name_of(*dtype) == name).map(ArraySamples::Of);
         of.or_else(|| Some(converted()?.1))
     }
 
@@ -51,26 +51,26 @@ impl StoredSamples {
     pub(crate) fn supported() -> String {
         let named = DType::ALL.iter().chain([&DType::Bool]).map(|dtype| name_of(*dtype));
         let names: Vec<String> =
-            named.chain(StoredSamples::CONVERTED.iter().map(|(name, _)| (*name).to_owned())).collect();
+            named.chain(ArraySamples::CONVERTED.iter().map(|(name, _)| (*name).to_owned())).collect();
         names.join(", ")
     }
 
     /// The type of the pixels.
     pub(crate) fn dtype(self) -> DType {
         match self {
-            StoredSamples::Of(dtype) => dtype,
-            StoredSamples::Half => DType::F32,
-            StoredSamples::Signed => DType::I32,
-            StoredSamples::Unsigned => DType::U32,
+            ArraySamples::Of(dtype) => dtype,
+            ArraySamples::Half => DType::F32,
+            ArraySamples::Signed => DType::I32,
+            ArraySamples::Unsigned => DType::U32,
         }
     }
 
     /// Bytes of a sample.
     pub(crate) fn size(self) -> usize {
         match self {
-            StoredSamples::Of(dtype) => dtype.size(),
-            StoredSamples::Half => 2,
-            StoredSamples::Signed | StoredSamples::Unsigned => 8,
+            ArraySamples::Of(dtype) => dtype.size(),
+            ArraySamples::Half => 2,
+            ArraySamples::Signed | ArraySamples::Unsigned => 8,
         }
     }
 
@@ -99,13 +99,13 @@ impl StoredSamples {
         }
         let dtype = self.dtype();
         match self {
-            StoredSamples::Of(_) => Ok(samples.into_owned()),
-            StoredSamples::Half => {
+            ArraySamples::Of(_) => Ok(samples.into_owned()),
+            ArraySamples::Half => {
                 let wide = |sample: &[u8; 2]| f16::from_ne_bytes(*sample).to_f32().to_ne_bytes();
                 Ok(samples.as_chunks().0.iter().flat_map(wide).collect())
             }
-            StoredSamples::Signed => narrowed(&samples, i64::from_ne_bytes, i32::to_ne_bytes, dtype, inside),
-            StoredSamples::Unsigned => narrowed(&samples, u64::from_ne_bytes, u32::to_ne_bytes, dtype, inside),
+            ArraySamples::Signed => narrowed(&samples, i64::from_ne_bytes, i32::to_ne_bytes, dtype, inside),
+            ArraySamples::Unsigned => narrowed(&samples, u64::from_ne_bytes, u32::to_ne_bytes, dtype, inside),
         }
     }
 }
@@ -119,11 +119,11 @@ mod tests {
         let names: Vec<String> = [DType::U8, DType::I32, DType::F64].map(name_of).into();
         assert_eq!(names, ["uint8", "int32", "float64"]);
         for dtype in DType::ALL {
-            assert_eq!(StoredSamples::named(&name_of(dtype)), Some(StoredSamples::Of(dtype)));
+            assert_eq!(ArraySamples::named(&name_of(dtype)), Some(ArraySamples::Of(dtype)));
         }
-        assert_eq!(StoredSamples::named("bool"), Some(StoredSamples::Of(DType::U8)));
-        assert_eq!(StoredSamples::named("complex64"), None);
-        let supported = StoredSamples::supported();
+        assert_eq!(ArraySamples::named("bool"), Some(ArraySamples::Of(DType::U8)));
+        assert_eq!(ArraySamples::named("complex64"), None);
+        let supported = ArraySamples::supported();
         assert!(supported.starts_with("uint8, ") && supported.ends_with(", bool, int64, uint64, float16"));
     }
 
@@ -132,10 +132,10 @@ mod tests {
         let limits = [i64::from(i32::MIN), i64::from(i32::MAX), 1 << 31];
         let samples: Vec<u8> = limits.into_iter().flat_map(i64::to_ne_bytes).collect();
         let pixels: Vec<u8> = [i32::MIN, i32::MAX, 0].into_iter().flat_map(i32::to_ne_bytes).collect();
-        assert_eq!(StoredSamples::Signed.pixels(samples.as_slice().into(), |i| i < 2), Ok(pixels));
-        let error = StoredSamples::Signed.pixels(samples.as_slice().into(), |_| true).unwrap_err();
+        assert_eq!(ArraySamples::Signed.pixels(samples.as_slice().into(), |i| i < 2), Ok(pixels));
+        let error = ArraySamples::Signed.pixels(samples.as_slice().into(), |_| true).unwrap_err();
         assert_eq!(error, "its sample 2147483648 exceeds the range of i32 pixels");
-        let error = StoredSamples::Unsigned.pixels((1u64 << 32).to_ne_bytes()[..].into(), |_| true).unwrap_err();
+        let error = ArraySamples::Unsigned.pixels((1u64 << 32).to_ne_bytes()[..].into(), |_| true).unwrap_err();
         assert_eq!(error, "its sample 4294967296 exceeds the range of u32 pixels");
     }
 }
