@@ -187,6 +187,7 @@ mod session;
 pub mod settings;
 mod weights;
 
+pub use devices::keep_current_gpu;
 #[doc(inline)]
 pub use horus_core::error::{Error, Result};
 #[doc(inline)]
@@ -199,7 +200,6 @@ pub use horus_core::io::AnyImage;
 /// ([`Image::to_array`](prelude::Image::to_array)). Import it from here: arrays of other versions
 /// are different types.
 pub use horus_core::ndarray;
-pub use devices::keep_current_gpu;
 pub use ranks::{ranks, ranks_beside};
 pub use session::{Builder, Session};
 
