@@ -29,7 +29,8 @@ pub(crate) struct RankOnNode {
 }
 
 /// Keeps the GPU that is current on this thread for other libraries of the process. Evaluations make theirs current;
-/// when the result is dropped, the GPU from before is current again.
+/// when the result is dropped, the GPU from before is current again. A result that exists on this thread already is the
+/// one that counts; it is dropped last.
 ///
 /// ```
 /// use horus::prelude::*;
@@ -43,11 +44,12 @@ pub(crate) struct RankOnNode {
 /// # Ok(())
 /// # }
 /// ```
+#[must_use]
 pub fn keep_current_gpu() -> impl Sized {
     #[cfg(feature = "cuda")]
     return horus_cuda::CallersContext::keep();
     #[cfg(not(feature = "cuda"))]
-    return None::<()>;
+    return std::marker::PhantomData::<*const ()>;
 }
 
 /// Opens the chosen device and logs it; `Auto` is a usable GPU if there is one, else the CPU.

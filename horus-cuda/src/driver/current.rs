@@ -1,6 +1,7 @@
 //! The context that is current on a thread.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ptr::null_mut;
 
 use cudarc::driver::sys;
@@ -23,10 +24,12 @@ thread_local! {
 }
 
 /// Keeps the context that is current on this thread: other libraries of the process allocate on the GPU of the current
-/// context. When this is dropped, the context is current again.
+/// context. When the first such value of a thread is dropped, the context is current again.
 #[must_use]
 pub struct CallersContext {
     is_outermost: bool,
+    /// Values stay on their thread.
+    _thread: PhantomData<*const ()>,
 }
 
 impl CallersContext {
@@ -36,7 +39,7 @@ impl CallersContext {
         if is_outermost {
             CURRENT.set(Current::Callers);
         }
-        CallersContext { is_outermost }
+        CallersContext { is_outermost, _thread: PhantomData }
     }
 }
 

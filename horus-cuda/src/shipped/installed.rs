@@ -108,7 +108,7 @@ mod tests {
             }
             match installed(&path, &program) {
                 Ok(_) => true,
-                Err(e) if e.kind() == ErrorKind::PermissionDenied => false,
+                Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => false,
                 Err(e) => panic!("{e}"),
             }
         };
