@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import horus_image as hi
 from horus_image import filters, ndimage
-from horus_image._show import picture
+from horus_image._show import png, shown
 
 TYPES = [np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.float32, np.float64]
 
@@ -215,34 +215,68 @@ def decoded(png: bytes, tmp_path: Path) -> np.ndarray[Any, Any]:
     return hi.open(tmp_path / "shown.png").compute()
 
 
+def seen(image: hi.Image, tmp_path: Path) -> tuple[np.ndarray[Any, Any], str]:
+    """The pixels of the picture that is shown, and what is told of it."""
+    of = shown(image)
+    return decoded(png(of, image.session), tmp_path), of.told
+
+
 def test_images_are_shown_without_a_display(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    volume = hi.asarray(np.stack([np.full((6, 7), 9.0), np.arange(42.0).reshape(6, 7), np.zeros((6, 7))])).with_pixel_size((2, 0.5, 1))
-    png, told = picture(volume)
-    assert told == "level 1, 0 to 41"
-    assert decoded(png, tmp_path).ravel().tolist() == np.rint(np.arange(42) * 255 / 41).tolist()
-    assert "Image 3 levels of 6x7 pixels, float64, pixels of 2 x 0.5 x 1 µm, level 1, 0 to 41" in volume._repr_html_()
     large = hi.asarray(np.arange(2000 * 1000, dtype=np.uint32).reshape(2000, 1000) // 8000)
-    png, told = picture(large)
+    pixels, told = seen(large, tmp_path)
     assert told.startswith("512x256 pixels of it, ")
-    assert decoded(png, tmp_path).shape == (512, 256)
+    assert pixels.shape == (512, 256)
     colours = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
-    np.testing.assert_array_equal(decoded(picture(hi.asarray(colours, channels=True))[0], tmp_path), colours)
+    np.testing.assert_array_equal(seen(hi.asarray(colours, channels=True), tmp_path)[0], colours)
     mask = hi.asarray(np.eye(3) > 0)
-    np.testing.assert_array_equal(decoded(picture(mask)[0], tmp_path), np.eye(3) * 255)
+    np.testing.assert_array_equal(seen(mask, tmp_path)[0], np.eye(3) * 255)
     odd = np.array([[np.nan, np.inf], [1.0, 3.0]])
-    assert decoded(picture(hi.asarray(odd))[0], tmp_path).tolist() == [[0, 255], [0, 255]]
+    assert seen(hi.asarray(odd), tmp_path)[0].tolist() == [[0, 255], [0, 255]]
+    # Alpha keeps its scale while colours are stretched.
+    clear = np.zeros((2, 2, 4), np.float32)
+    clear[0, 0] = (0.5, 0.25, 0.0, 0.2)
+    assert seen(hi.asarray(clear, channels=True), tmp_path)[0][0, 0].tolist() == [255, 128, 0, 51]
     bands = hi.asarray(np.zeros((4, 5, 6), np.uint8), channels=True)
-    assert picture(bands)[1] == "channel 0"
+    assert seen(bands, tmp_path)[1] == "channel 0"
     with hi.session(explain=True):
         assert "<details><summary>plans</summary>" in (hi.asarray(np.eye(3)) * 2)._repr_html_()
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda url: not opened.append(url))
     hi.show(np.eye(3))
     [url] = opened
-    assert decoded(Path(url.removeprefix("file://")).read_bytes(), tmp_path).shape == (3, 3)
+    page = Path(url.removeprefix("file://")).read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") and "Image 3x3 float64, 0 to 1" in page and "http" not in page.replace("http://www.w3.org", "")
     monkeypatch.setattr("webbrowser.open", lambda _: False)
-    with pytest.raises(RuntimeError, match="no viewer was found; the picture is "):
+    with pytest.raises(RuntimeError, match="no browser was found; the page is "):
         hi.show(np.eye(3))
+
+
+def test_volumes_are_shown_with_a_slider(tmp_path: Path) -> None:
+    levels = np.stack([np.full((6, 7), 9.0), np.arange(42.0).reshape(6, 7), np.zeros((6, 7))])
+    volume = hi.asarray(levels).with_pixel_size((2, 0.5, 1))
+    pixels, told = seen(volume, tmp_path)
+    assert told == "0 to 41"
+    np.testing.assert_array_equal(pixels, np.rint(levels.reshape(18, 7) * 255 / 41))
+    page = volume._repr_html_()
+    assert "Image 3 levels of 6x7 pixels, float64, pixels of 2 x 0.5 x 1 µm, 0 to 41" in page
+    assert '<input type="range"' in page and 'max="2" value="1"' in page and "[0, 1, 2][this.value]" in page and "margin-top: -6px" in page
+    # What is encoded is bounded, and the levels that are shown have their numbers.
+    deep = hi.asarray(np.zeros((200, 300, 2), np.uint8))
+    of = shown(deep)
+    assert of.pixels.shape == (64, 181, 1, 1) and of.told == "64 of 200 levels, 181x1 pixels of it"
+    assert (of.levels[0], of.levels[-1], len(of.levels)) == (0, 199, 64) and of.levels == sorted(of.levels)
+    assert "<input" not in hi.asarray(np.zeros((1, 4, 4)))._repr_html_()
+
+
+def test_histograms_count_the_pixels_shown() -> None:
+    image = np.zeros((8, 8), np.uint8)
+    image[:2] = 255
+    [path] = re.findall(r'<path d="M2 96([^"]*)V96"', hi.asarray(image)._repr_html_())
+    heights = [96 - float(y) for y in re.findall(r"V([0-9.]+)h3", path)]
+    # 48 pixels of 64 are black and 16 white.
+    assert len(heights) == 64 and heights[0] == 90.0 and heights[-1] == 30.0 and not any(heights[1:-1])
+    colours = hi.asarray(np.stack([image, 255 - image, image], axis=-1), channels=True)._repr_html_()
+    assert [colours.count(colour) for colour in ("#c33", "#393", "#36c")] == [1, 1, 1]
 
 
 def test_notebooks_and_pickles() -> None:
