@@ -248,6 +248,12 @@ pub mod comm {
     pub use horus_core::comm::{CommError, Communicator, Parcel, PendingExchange, SingleRankComm};
 }
 
+/// Additions to pages about runs, which `Session::report` returns.
+pub mod report {
+    #[doc(inline)]
+    pub use horus_core::report::{beside, with_images};
+}
+
 /// Traits that bound generic code, and types that sessions return.
 pub mod types {
     #[doc(inline)]

@@ -1,5 +1,6 @@
 //! Errors. Each names the operation, the cause and, for a call of the user, its source location.
 
+use std::cell::Cell;
 use std::fmt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
@@ -23,11 +24,26 @@ pub struct Call {
     pub site: Site,
 }
 
+thread_local! {
+    /// The last call of this thread: methods that it calls have the same place and are not calls of the user.
+    static LAST_CALL: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
 impl Call {
-    /// Makes the call of a `#[track_caller]` method; used inside that method.
+    /// Makes the call of a `#[track_caller]` method; used inside that method. Operations that are recorded next at
+    /// this place get its name ([`RecordedCall::name`]).
     #[track_caller]
     pub fn of(op: &'static str) -> Call {
-        Call { op, site: Location::caller() }
+        let call = Call { op, site: Location::caller() };
+        if Call::last_at(call.site).is_none() {
+            LAST_CALL.set(Some(call));
+        }
+        call
+    }
+
+    /// The last call of this thread, if it is at this place.
+    fn last_at(site: Site) -> Option<Call> {
+        LAST_CALL.get().filter(|last| std::ptr::eq(last.site, site))
     }
 }
 
@@ -95,22 +111,51 @@ impl<S: fmt::Display> fmt::Display for CallSuffix<S> {
 pub struct RecordedCall {
     /// The call in Rust.
     pub site: Site,
+    /// The name of the method in Rust, if known.
+    pub method: Option<&'static str>,
     /// The line of a program in another language.
     pub line: Option<SourceLine>,
+    /// The number of the recorded operation: nodes that passes derive from it have the same. 0 for none.
+    pub record: u64,
 }
 
-/// A source line of a program in another language.
+/// A source line of a program in another language, or a word of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// File name.
+    /// File name; empty for an operation of a command line.
     pub file: &'static str,
-    /// Line number, from 1.
+    /// Line number, from 1, or the place of the operation among those of the command line.
     pub line: u32,
+    /// The function that the line calls, or the words of the operation.
+    pub call: &'static str,
 }
 
+impl RecordedCall {
+    /// What the user called, if known: the function of another language, or the method in Rust.
+    pub fn name(&self) -> Option<&'static str> {
+        self.line.map(|line| line.call).filter(|call| !call.is_empty()).or(self.method)
+    }
+
+    /// Name and place: `gauss_xy, detectors.rs:66`.
+    pub fn title(&self) -> String {
+        let name = Audience::now().method_name(self.name().unwrap_or("operation"));
+        self.place().map_or_else(|| name.to_owned(), |place| format!("{name}, {place}"))
+    }
+
+    /// File name without folders, and line: `detectors.rs:66`; `None` for the words of a command line.
+    pub fn place(&self) -> Option<String> {
+        let (file, line) = match self.line {
+            Some(SourceLine { file, line, .. }) => (file, line),
+            None => (self.site.file(), self.site.line()),
+        };
+        (!file.is_empty()).then(|| format!("{}:{line}", file.rsplit(['/', '\\']).next().unwrap_or(file)))
+    }
+}
+
+/// Has the name of the method if it is the last of this thread.
 impl From<Site> for RecordedCall {
     fn from(site: Site) -> RecordedCall {
-        RecordedCall { site, line: None }
+        RecordedCall { site, method: Call::last_at(site).map(|call| call.op), line: None, record: 0 }
     }
 }
 
@@ -124,7 +169,8 @@ impl PartialEq for RecordedCall {
 impl fmt::Display for RecordedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            Some(SourceLine { file, line }) => write!(f, "{file}:{line}"),
+            Some(SourceLine { file: "", call, .. }) => f.write_str(call),
+            Some(SourceLine { file, line, .. }) => write!(f, "{file}:{line}"),
             None => self.site.fmt(f),
         }
     }
@@ -217,7 +263,7 @@ pub enum Error {
     #[error("an image was lost in an evaluation that failed: {cause}{}", CallSuffix(site))]
     ImageLost {
         /// The call that recorded the image.
-        site: RecordedCall,
+        site: Box<RecordedCall>,
         /// The error of that evaluation.
         cause: String,
     },

@@ -26,7 +26,7 @@ pub mod session;
 
 pub mod execute;
 pub mod machine;
-mod report;
+pub mod report;
 
 #[doc(hidden)]
 pub mod prelude;

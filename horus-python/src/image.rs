@@ -61,8 +61,8 @@ pub(crate) struct PySourceLine(SourceLine);
 #[pymethods]
 impl PySourceLine {
     #[new]
-    fn new(file: &str, line: u32) -> PySourceLine {
-        PySourceLine(SourceLine { file: interned(file), line })
+    fn new(file: &str, line: u32, call: &str) -> PySourceLine {
+        PySourceLine(SourceLine { file: interned(file), line, call: interned(call) })
     }
 }
 

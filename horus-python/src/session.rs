@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::any::Any;
 use crate::ending::attached;
-use crate::errors::detached;
+use crate::errors::{caught, detached};
 use crate::files;
 use crate::image::PyImage;
 use crate::ranks::Mpi4pyRanks;
@@ -172,6 +172,20 @@ impl PySession {
     fn report(&self, py: Python<'_>, title: &str) -> PyResult<String> {
         let plans: Vec<String> = lock(&self.watch.plans).texts.iter().cloned().collect();
         detached(py, || self.open.report(title, &plans)).map(Option::unwrap_or_default)
+    }
+
+    /// A page of `report` with pictures, names and PNG files, beside the page of an earlier run if there is one.
+    #[staticmethod]
+    fn complete_report(page: &str, images: Vec<(String, Vec<u8>)>, earlier: Option<&str>) -> PyResult<String> {
+        caught(|| {
+            let page = horus::report::with_images(page, &images)?;
+            earlier.map_or(Ok(page.clone()), |earlier| horus::report::beside(earlier, &page))
+        })
+    }
+
+    /// The plans that a page of `report` draws, as SVG; empty if there are none.
+    fn drawing(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || self.open.drawing()).map(Option::unwrap_or_default)
     }
 
     /// Evaluates everything that is recorded and still referenced.

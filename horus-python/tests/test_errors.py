@@ -394,7 +394,7 @@ def test_a_program_that_records_far_ahead_of_a_computation_waits_for_it() -> Non
             thread = threading.Thread(target=lambda: (started.set(), image.compute()))
             thread.start()
             started.wait()
-            small, line = hi.asarray(np.ones((2, 2)))._core, _horus.SourceLine("somewhere", 1)
+            small, line = hi.asarray(np.ones((2, 2)))._core, _horus.SourceLine("somewhere", 1, "add")
             while thread.is_alive():
                 small.recorded_at(line)
             thread.join()

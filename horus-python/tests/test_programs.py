@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -320,11 +321,27 @@ def test_a_session_reports_in_one_page(tmp_path: Path) -> None:
         session.report(tmp_path / "run.html")
     page = (tmp_path / "run.html").read_text()
     # Plans that were told are there, too; tags end; nothing is loaded.
-    assert page.count("<details open>") == first.count("plan:\n") + second.count("plan:\n") == 2
-    for part in ("rank 0, predicted: compute", "<h2>Memory", "<h2>Transfers", " median "):
+    assert page.count("<summary>Plan ") == first.count("plan:\n") + second.count("plan:\n") == 2
+    for part in ("rank 0, predicted: compute", "host memory", "<h2>Memory", "<h2>Transfers", " median "):
         assert part in page, part
-    assert page.count("<svg") == page.count("</svg>") == 1 and "<script" not in page and "src=" not in page
-    ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+    # A timeline and two programs.
+    assert page.count("<svg") == page.count("</svg>") == 3 and "<script" not in page and "src=" not in page
+    for drawing in re.findall("<svg.*?</svg>", page, re.DOTALL):
+        ElementTree.fromstring(drawing)
+    # Steps are named by the functions of the program, with their lines.
+    [line] = {int(line) for line in re.findall(r"gaussian_filter, test_programs.py:(\d+)", page)}
+    assert f"mul, test_programs.py:{line}<" in page and f"median_filter, test_programs.py:{line + 3}<" in page
+    with hi.session(device="cpu", explain=True) as session:
+        edges = ndimage.sobel(hi.asarray(frames(1)[0]))
+        assert session.drawing() == ""
+        edges.compute()
+        assert len(ElementTree.fromstring(session.drawing())) > 2
+        session.report(tmp_path / "both.html", images={"edges & more": edges}, beside=tmp_path / "run.html")
+        with pytest.raises(ValueError, match="no page about a run"):
+            session.report(tmp_path / "none.html", beside=__file__)
+    both = (tmp_path / "both.html").read_text()
+    assert both.count("<iframe ") == 2 and "<td>kernels, measured, ms<td class=n>" in both
+    assert "edges &amp;amp; more" in both
     with pytest.raises(ValueError, match="explain=True"):
         hi.session(device="cpu").report(tmp_path / "none.html")
     with pytest.raises(OSError), hi.session(device="cpu", explain=True) as session:

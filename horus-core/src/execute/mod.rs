@@ -184,9 +184,10 @@ impl PlanExecution<'_> {
     fn all(&mut self) -> Result<()> {
         let plan = self.plan;
         self.cx.trace.predicted(Instant::now(), plan);
+        self.sample_memory();
         let (launches, mut batched, mut scattered) = (plan.launches(), 0, 0);
         for (i, step) in plan.steps.iter().enumerate() {
-            (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
+            (self.cx.observer)(i, plan.steps.len(), &|| plan.name_step(&step.action));
             (self.cx.check)()?;
             if let Some(end) = self.submit(i)? {
                 batched = end;
@@ -218,9 +219,19 @@ impl PlanExecution<'_> {
             let sent = Load { messages: self.moved.messages - sent.messages, bytes: self.moved.bytes - sent.bytes };
             drop(entered);
             self.cx.trace.add(start, &step.action, plan, label, sent);
+            self.sample_memory();
         }
         self.finish_uploads()?;
         self.finish_gathers()
+    }
+
+    /// Records the memory in use, if steps are recorded. The first of several devices counts the host's.
+    fn sample_memory(&mut self) {
+        if self.cx.trace.is_on() {
+            let is_first = !self.plan.setting.has_shared_host() || self.rank() == 0;
+            let host = is_first.then(|| self.cx.pool.in_use().0);
+            self.cx.trace.uses(host, self.cx.device.usage().memory.map(|(now, _)| now));
+        }
     }
 
     fn step(&mut self, i: usize, action: Action, launched: Option<LaunchedNodes<'_>>) -> Result<()> {

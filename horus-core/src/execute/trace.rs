@@ -10,12 +10,12 @@ mod rows;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use self::rows::TraceEvent;
+use self::rows::{MemorySample, TraceEvent};
 use crate::device::{Device, DeviceQueue, DeviceSpan, WorkLabel};
 use crate::error::DeviceError;
 use crate::machine::Load;
 use crate::plan::predict::predict;
-use crate::plan::{Action, Activity, BusyTimes, Plan, Queue};
+use crate::plan::{Action, Activity, BusyTimes, NamedStep, Plan, Queue};
 
 pub use self::rows::json;
 
@@ -64,6 +64,18 @@ impl Times {
 /// Maximum number of recorded steps; the older half is dropped first.
 const MOST_EVENTS: usize = 1 << 18;
 
+/// Maximum number of plans that a page shows, the first.
+const MOST_PLANS: usize = 64;
+
+/// A plan as a page shows it.
+#[derive(Clone, Debug)]
+pub struct ShownPlan {
+    /// The steps, named by the calls of the program.
+    pub steps: Vec<NamedStep>,
+    /// The program and the plan, as SVG.
+    pub drawing: String,
+}
+
 /// A recording of steps. The host's times are always added up. The device's times, and single steps, are recorded on
 /// request.
 #[derive(Debug)]
@@ -71,7 +83,12 @@ pub struct Trace {
     times: Times,
     epoch: Instant,
     rank: usize,
+    /// The name of this rank, or of this device of several in a process.
+    name: String,
     events: Option<Vec<TraceEvent>>,
+    /// Memory in use after steps, where it changed.
+    memory: Vec<MemorySample>,
+    plans: Vec<ShownPlan>,
     /// Labelled calls of the device, if their times are requested.
     calls: Option<HashMap<WorkLabel, LabelledCall>>,
     measured: BusyTimes,
@@ -89,7 +106,15 @@ impl Trace {
     /// A trace for rank `rank` that records single steps if `on`.
     pub fn new(rank: usize, on: bool) -> Trace {
         let (events, calls) = (on.then(Vec::new), on.then(HashMap::new));
-        Trace { times: Times::default(), epoch: Instant::now(), rank, events, calls, measured: BusyTimes::default() }
+        let (times, measured) = Default::default();
+        let (memory, plans, name) = (Vec::new(), Vec::new(), format!("rank {rank}"));
+        Trace { times, epoch: Instant::now(), rank, name, events, memory, plans, calls, measured }
+    }
+
+    /// Names the trace after a device of several in this process.
+    #[must_use]
+    pub fn of_device(self, device: usize) -> Trace {
+        Trace { name: format!("device {device}"), ..self }
     }
 
     /// Also records the device's busy times, if `on` or if single steps are recorded.
@@ -108,15 +133,42 @@ impl Trace {
             let at = |seconds: f64| start + Duration::try_from_secs_f64(seconds).unwrap_or_default();
             if timing.end > timing.start {
                 let event =
-                    self.event(at(timing.start), at(timing.end), timing.bounded.name(), describe(plan, &step.action));
+                    self.event(at(timing.start), at(timing.end), timing.bounded.name(), plan.name_step(&step.action));
                 self.push(TraceEvent { tid: step.action.queue() as usize, predicted: true, ..event });
             }
         }
     }
 
+    /// Returns `true` if a page shows the next plan.
+    pub fn shows_plans(&self) -> bool {
+        self.is_on() && self.rank == 0 && self.plans.len() < MOST_PLANS
+    }
+
+    /// Adds a plan, with its drawing, to those that a page shows.
+    pub fn show_plan(&mut self, plan: &Plan, drawing: String) {
+        self.plans.push(ShownPlan { steps: plan.named_steps(), drawing });
+    }
+
+    /// The plans that a page shows.
+    pub fn shown_plans(&self) -> &[ShownPlan] {
+        &self.plans
+    }
+
+    /// Adds the bytes in use now, of the host if this trace counts them, and of a device with its own memory.
+    pub fn uses(&mut self, host: Option<usize>, device: Option<usize>) {
+        let ts = self.event(self.epoch, Instant::now(), "memory", String::new()).dur;
+        let is_same = self.memory.last().is_some_and(|last| (last.host, last.device) == (host, device));
+        if self.is_on() && !is_same {
+            if self.memory.len() >= MOST_EVENTS {
+                self.memory.drain(..MOST_EVENTS / 2);
+            }
+            self.memory.push(MemorySample { ts, host, device });
+        }
+    }
+
     /// Returns a label for a step's device calls, if their times are requested.
     pub fn label(&mut self, action: &Action, plan: &Plan) -> Option<WorkLabel> {
-        let name = if self.is_on() { describe(plan, action) } else { String::new() };
+        let name = if self.is_on() { plan.name_step(action) } else { String::new() };
         let call = LabelledCall { name, activity: action.activity(), sent: None };
         let label = WorkLabel::new();
         self.calls.as_mut()?.insert(label, call);
@@ -150,7 +202,7 @@ impl Trace {
                 Activity::Rest => "memory",
                 Activity::Communication => "communication",
             };
-            let event = TraceEvent { args: sent, ..self.event(start, end, category, describe(plan, action)) };
+            let event = TraceEvent { args: sent, ..self.event(start, end, category, plan.name_step(action)) };
             if by_host {
                 self.push(TraceEvent { tid: Queue::Network as usize, ..event.clone() });
             }
@@ -299,16 +351,14 @@ impl Trace {
         let later = (other.epoch.saturating_duration_since(self.epoch).as_secs_f64() - earlier) * 1e6;
         if let (Some(events), Some(others)) = (&mut self.events, &mut other.events) {
             events.extend(others.drain(..).map(|e| TraceEvent { ts: e.ts + later, ..e }));
+            self.memory.extend(other.memory.drain(..).map(|sample| MemorySample { ts: sample.ts + later, ..sample }));
+            self.plans.append(&mut other.plans);
         }
     }
 
     /// Events of this rank as JSON, separated by commas.
     pub fn json_events(&self) -> String {
-        self.events.as_ref().map(|events| rows::json_events(self.rank, events)).unwrap_or_default()
+        let json = |events: &Vec<TraceEvent>| rows::json_events((self.rank, &self.name), events, &self.memory);
+        self.events.as_ref().map(json).unwrap_or_default()
     }
-}
-
-/// Text of a step in one line.
-fn describe(plan: &Plan, action: &Action) -> String {
-    plan.describe(action).split_whitespace().collect::<Vec<_>>().join(" ")
 }

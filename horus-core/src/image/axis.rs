@@ -7,7 +7,7 @@ use std::panic::Location;
 use super::argument::{ArgumentTerm, pixel};
 use super::{Image, image_or_failure};
 use crate::dtype::{Conversion, Element, Pixel, Scalar};
-use crate::error::{Error, Site};
+use crate::error::{Call, Error, Site};
 use crate::ir::graph::{Op, PixelOpOperand};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
@@ -226,14 +226,14 @@ impl<T: Pixel> Over<T> {
     #[doc(alias("reduce", "sumElems"))]
     #[track_caller]
     pub fn sum(&self) -> Image<f64> {
-        self.image.along_all(self.axes, RowReduce::Sum, Location::caller())
+        self.image.along_all(self.axes, RowReduce::Sum, Call::of("sum").site)
     }
 
     /// The mean: the sum divided by the number of pixels, rounded once to the type that linear
     /// filters yield (`f64` for images of `f64`, else `f32`).
     #[track_caller]
     pub fn mean(&self) -> Image<T::Linear> {
-        let site = Location::caller();
+        let site = Call::of("mean").site;
         let count = self.axes.in_order().map(|axis| self.image.shape().extent(axis)).product();
         divided(&self.image.along_all(self.axes, RowReduce::Sum, site), count, site).converted(site)
     }
@@ -242,13 +242,13 @@ impl<T: Pixel> Over<T> {
     #[doc(alias("nanmin", "reduce"))]
     #[track_caller]
     pub fn min(&self) -> Image<T> {
-        self.image.along_all(self.axes, RowReduce::Min, Location::caller())
+        self.image.along_all(self.axes, RowReduce::Min, Call::of("min").site)
     }
 
     /// The largest pixel, ignoring NaN (minus infinity where there is nothing else).
     #[track_caller]
     pub fn max(&self) -> Image<T> {
-        self.image.along_all(self.axes, RowReduce::Max, Location::caller())
+        self.image.along_all(self.axes, RowReduce::Max, Call::of("max").site)
     }
 
     /// The cumulative sums: the sum of each pixel and all before it, in `f64` for every pixel type
@@ -270,7 +270,7 @@ impl<T: Pixel> Over<T> {
     #[doc(alias = "integral")]
     #[track_caller]
     pub fn cumsum(&self) -> Image<f64> {
-        let site = Location::caller();
+        let site = Call::of("cumsum").site;
         let mut axes = self.axes.in_order();
         let Some(first) = axes.next() else { return self.image.converted(site) };
         axes.fold(self.image.running_along(first, site), |sums, axis| sums.running_along(axis, site))
@@ -315,14 +315,14 @@ impl<T: Pixel> Several<T> {
     #[doc(alias = "accumulate")]
     #[track_caller]
     pub fn sum(&self) -> Image<f64> {
-        let site = Location::caller();
+        let site = Call::of("sum").site;
         self.reduced(site, |images| joined(Fold::Sum, &each(images, site), site))
     }
 
     /// The mean, of the type that linear filters yield (see [`Over::mean`]).
     #[track_caller]
     pub fn mean(&self) -> Image<T::Linear> {
-        let site = Location::caller();
+        let site = Call::of("mean").site;
         self.reduced(site, |images| {
             divided(&joined(Fold::Sum, &each(images, site), site), images.len(), site).converted(site)
         })
@@ -332,14 +332,14 @@ impl<T: Pixel> Several<T> {
     #[doc(alias = "nanmin")]
     #[track_caller]
     pub fn min(&self) -> Image<T> {
-        let site = Location::caller();
+        let site = Call::of("min").site;
         self.reduced(site, |images| joined(Fold::Min, images, site))
     }
 
     /// The largest pixel, ignoring NaN (minus infinity where there is nothing else).
     #[track_caller]
     pub fn max(&self) -> Image<T> {
-        let site = Location::caller();
+        let site = Call::of("max").site;
         self.reduced(site, |images| joined(Fold::Max, images, site))
     }
 
@@ -351,7 +351,7 @@ impl<T: Pixel> Several<T> {
     /// `n log2(n)^2 / 4` comparisons for `n` images.
     #[track_caller]
     pub fn median(&self) -> Image<T> {
-        let site = Location::caller();
+        let site = Call::of("median").site;
         self.reduced(site, |images| {
             let mut sorted = sorted(images, site);
             let middle = images.len() / 2;

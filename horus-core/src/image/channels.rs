@@ -2,7 +2,6 @@
 
 use crate::ops::Merge;
 use std::borrow::Borrow;
-use std::panic::Location;
 
 use super::{Image, check_shape, image_or_failure, record};
 use crate::dtype::{Element, Pixel};
@@ -74,7 +73,7 @@ impl<T: Element> Image<T> {
         I: IntoIterator,
         I::Item: Borrow<Image<T>>,
     {
-        let site = Location::caller();
+        let site = Call::of("stack").site;
         let images: Vec<I::Item> = images.into_iter().collect();
         let images: Vec<&Image<T>> = images.iter().map(Borrow::borrow).collect();
         let extent = images.iter().map(|i| i.shape().extent(axis)).sum();

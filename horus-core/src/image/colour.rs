@@ -1,7 +1,5 @@
 //! Conversion between colour spaces of three channels.
 
-use std::panic::Location;
-
 use super::Image;
 use crate::error::{Call, Error, Site};
 use crate::shape::Axis;
@@ -55,7 +53,7 @@ impl Image<f32> {
     #[doc(alias("cvtColor", "convert_colorspace", "rgb2hsv", "hsv2rgb", "rgb2lab", "lab2rgb", "rgb2ycbcr"))]
     #[track_caller]
     pub fn convert_colour(&self, from: Colour, to: Colour) -> Image<f32> {
-        let site = Location::caller();
+        let site = Call::of("convert_colour").site;
         let rgb = match from {
             Colour::Rgb => self.plain(),
             Colour::Hsv => self.hsv_to_rgb(site),

@@ -1,6 +1,5 @@
 //! Creating images.
 
-use std::panic::Location;
 use std::time::Instant;
 
 use bytemuck::{bytes_of, cast_slice};
@@ -80,7 +79,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn from_pixels(session: &Session, pixels: Pixels<T>) -> Image<T> {
         let shape = pixels.shape();
-        Image::from_handle(session.source(shape, T::TAG, pixels.into_buffer(), Location::caller()))
+        Image::from_handle(session.source(shape, T::TAG, pixels.into_buffer(), Call::of("from_pixels").site))
     }
 
     /// An image from an array of any strides, of shape `(height, width)` or `(height, width, channels)`.

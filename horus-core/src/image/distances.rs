@@ -1,7 +1,5 @@
 //! Distances to the background.
 
-use std::panic::Location;
-
 use super::{Image, record};
 use crate::dtype::{Element, Float, Pixel};
 use crate::error::{Call, Error, Site};
@@ -74,21 +72,21 @@ impl Distances {
     /// exact unless pixels are [spaced](Self::spaced).
     #[track_caller]
     pub fn euclidean<F: Float>(&self) -> Image<F> {
-        self.found(self.lengths(), NearestResult::Distance, Location::caller())
+        self.found(self.lengths(), NearestResult::Distance, Call::of("euclidean").site)
     }
 
     /// The smallest number of steps along rows, columns and levels to a background pixel; -1
     /// without background.
     #[track_caller]
     pub fn taxicab(&self) -> Image<i32> {
-        self.found(Metric::Taxicab, NearestResult::Distance, Location::caller())
+        self.found(Metric::Taxicab, NearestResult::Distance, Call::of("taxicab").site)
     }
 
     /// The smallest number of steps to a background pixel, diagonal steps included; -1 without
     /// background.
     #[track_caller]
     pub fn chessboard(&self) -> Image<i32> {
-        self.found(Metric::Chessboard, NearestResult::Distance, Location::caller())
+        self.found(Metric::Chessboard, NearestResult::Distance, Call::of("chessboard").site)
     }
 
     /// The row and the column of the background pixel with the smallest
@@ -105,7 +103,7 @@ impl Distances {
     /// ```
     #[track_caller]
     pub fn nearest(&self) -> [Image<i32>; 2] {
-        let site = Location::caller();
+        let site = Call::of("nearest").site;
         [self.place(NearestResult::Row, Axis::Rows, site), self.place(NearestResult::Column, Axis::Columns, site)]
     }
 
@@ -123,7 +121,7 @@ impl Distances {
     /// ```
     #[track_caller]
     pub fn nearest_level(&self) -> Image<i32> {
-        self.place(NearestResult::Level, Axis::Depth, Location::caller())
+        self.place(NearestResult::Level, Axis::Depth, Call::of("nearest_level").site)
     }
 
     fn lengths(&self) -> Metric {

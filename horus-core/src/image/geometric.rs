@@ -1,7 +1,6 @@
 //! Geometric operations.
 
 use crate::ops::Transpose;
-use std::panic::Location;
 
 use super::alpha::{Mixing, edge_beyond};
 use super::argument::{ArgumentTerm, pixel};
@@ -170,7 +169,7 @@ impl<T: Element> Image<T> {
     #[doc(alias = "fliplr")]
     #[track_caller]
     pub fn flip(&self, axes: impl Into<Axes>) -> Image<T> {
-        let (site, axes) = (Location::caller(), axes.into());
+        let (site, axes) = (Call::of("flip").site, axes.into());
         let plane = match (axes.has(Axis::Rows), axes.has(Axis::Columns)) {
             (true, true) => self.node(Op::Flip(Flip::Both), site),
             (true, false) => self.node(Op::Flip(Flip::Vertical), site),
@@ -200,7 +199,7 @@ impl<T: Element> Image<T> {
     pub fn transpose(&self) -> Image<T> {
         let Shape { height, width, .. } = self.shape();
         let turned = Shape { height: width, width: height, ..self.shape() };
-        self.node_of_shape(Op::from(Transpose), turned, Location::caller())
+        self.node_of_shape(Op::from(Transpose), turned, Call::of("transpose").site)
     }
 
     /// Crops to `height x width` pixels, the first in row `top` and column `left`; an error if some

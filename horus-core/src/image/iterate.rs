@@ -1,7 +1,6 @@
 //! Loops over images: the loop body is recorded once and repeated.
 
 use std::ops::ControlFlow;
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::{Image, LoopState, Value};
@@ -223,7 +222,7 @@ impl Session {
         until: impl Into<Until>,
         step: impl Fn(&S) -> S,
     ) -> Result<Iterated<S>> {
-        self.looped(state, until.into(), step, None, Location::caller())
+        self.looped(state, until.into(), step, None, Call::of("iterate").site)
     }
 
     /// [`Session::iterate`] that calls `watch` after every `every` iterations, with their number

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::convert::Infallible;
-use std::panic::Location;
 
 use super::order::is_percent;
 use super::{Image, Value, record};
@@ -78,13 +77,13 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// The sum of the pixels of each label, correctly rounded.
     #[track_caller]
     pub fn sum(&self) -> Value<Vec<f64>> {
-        self.of_sums(false, |row| Digits::of(T::TAG).rounded(&row[1..]).0, Location::caller())
+        self.of_sums(false, |row| Digits::of(T::TAG).rounded(&row[1..]).0, Call::of("sum").site)
     }
 
     /// The mean of the pixels of each label; NaN without pixels.
     #[track_caller]
     pub fn mean(&self) -> Value<Vec<f64>> {
-        self.of_sums(false, |row| Digits::of(T::TAG).rounded(&row[1..]).0 / row[0], Location::caller())
+        self.of_sums(false, |row| Digits::of(T::TAG).rounded(&row[1..]).0 / row[0], Call::of("mean").site)
     }
 
     /// The population variance of the pixels of each label; NaN without pixels. Sums of pixels and
@@ -105,14 +104,14 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
             let sum = Digits::of(T::TAG).rounded(plain);
             central(row[0], Digits::of_squares(T::TAG).rounded(squared), sum, sum)
         };
-        self.of_sums(true, variance, Location::caller())
+        self.of_sums(true, variance, Call::of("variance").site)
     }
 
     /// The smallest pixel of each label, ignoring NaN; without pixels the largest number of the
     /// type (infinity for floats).
     #[track_caller]
     pub fn min(&self) -> Value<Vec<T>> {
-        let blocks = self.reduced(LabelReduce::Min { count: self.count, block: self.block() }, Location::caller());
+        let blocks = self.reduced(LabelReduce::Min { count: self.count, block: self.block() }, Call::of("min").site);
         let found = blocks.over(Axis::Rows).min();
         Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
     }
@@ -121,7 +120,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// type (minus infinity for floats).
     #[track_caller]
     pub fn max(&self) -> Value<Vec<T>> {
-        let blocks = self.reduced(LabelReduce::Max { count: self.count, block: self.block() }, Location::caller());
+        let blocks = self.reduced(LabelReduce::Max { count: self.count, block: self.block() }, Call::of("max").site);
         let found = blocks.over(Axis::Rows).max();
         Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
     }
@@ -222,7 +221,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     #[doc(alias = "bincount")]
     #[track_caller]
     pub fn counts(&self) -> Value<Vec<u64>> {
-        let (site, shape) = (Location::caller(), Shape::new(1, self.count, 1));
+        let (site, shape) = (Call::of("counts").site, Shape::new(1, self.count, 1));
         let counts = self.image.attempt::<f64>(shape, || {
             if self.count > MOST {
                 return Err(Error::parameter(

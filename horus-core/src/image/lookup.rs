@@ -1,7 +1,6 @@
 //! Look-up tables.
 
 use crate::ops::Lookup;
-use std::panic::Location;
 
 use super::{Image, record};
 use crate::dtype::{Element, Pixel};
@@ -60,7 +59,7 @@ macro_rules! lookup {
             #[doc(alias = "LUT")]
             #[track_caller]
             pub fn lookup<'a, U: Pixel>(&self, table: impl Into<Table<'a, U>>) -> Image<U> {
-                let site = Location::caller();
+                let site = Call::of("lookup").site;
                 match table.into() {
                     Table::Entries(table) => self.entries(table, $entries, site),
                     Table::Image(table) => self.looked_up(table, $entries, site),

@@ -11,7 +11,7 @@ use std::panic::Location;
 use super::argument::{ArgumentTerm, pixel};
 use super::{Argument, Grouping, Image, Value};
 use crate::dtype::{Element, Pixel, Scalar};
-use crate::error::Site;
+use crate::error::{Call, Site};
 use crate::ops::pixel::PixelOp;
 use crate::ops::reduce::RowReduce;
 
@@ -35,14 +35,15 @@ impl Image<bool> {
     #[doc(alias("copyTo", "where"))]
     #[track_caller]
     pub fn select<T: Pixel>(&self, a: impl Argument<T>, b: impl Argument<T>) -> Image<T> {
-        pixel(PixelOp::Select, [ArgumentTerm::image(self), a.term(), b.term()], Location::caller())
+        pixel(PixelOp::Select, [ArgumentTerm::image(self), a.term(), b.term()], Call::of("select").site)
     }
 
     /// The number of true pixels in all channels.
     #[doc(alias("countNonZero", "count_nonzero"))]
     #[track_caller]
     pub fn count(&self) -> Value<u64> {
-        let total = self.convert::<u8>().total(Location::caller());
+        let site = Call::of("count").site;
+        let total = self.convert::<u8>().total(site);
         // Counts below 2^53 are exact in f64.
         Value::of(&total, |b| b.as_slice::<f64>()[0] as u64)
     }
@@ -90,20 +91,21 @@ impl<T: Pixel> Inside<T> {
     /// The sum.
     #[track_caller]
     pub fn sum(&self) -> Value<f64> {
-        Value::single(&self.mask.select(&self.image, T::ZERO).total(Location::caller()))
+        let site = Call::of("sum").site;
+        Value::single(&self.mask.select(&self.image, T::ZERO).total(site))
     }
 
     /// The mean; NaN if the mask is true nowhere.
     #[track_caller]
     pub fn mean(&self) -> Value<f64> {
-        let site = Location::caller();
+        let site = Call::of("mean").site;
         Value::single(&(self.mask.select(&self.image, T::ZERO).total(site) / self.count(site)))
     }
 
     /// The population variance, from two reads of the image; NaN if the mask is true nowhere.
     #[track_caller]
     pub fn variance(&self) -> Value<f64> {
-        let site = Location::caller();
+        let site = Call::of("variance").site;
         let count = self.count(site);
         let mean = self.mask.select(&self.image, T::ZERO).total(site) / &count;
         let apart = self.image.converted::<f64>(site) - mean;
@@ -116,14 +118,16 @@ impl<T: Pixel> Inside<T> {
     #[doc(alias("minMaxLoc", "minimum"))]
     #[track_caller]
     pub fn min(&self) -> Value<T> {
-        Value::single(&self.mask.select(&self.image, T::HIGHEST).reduced(RowReduce::Min, Location::caller()))
+        let site = Call::of("min").site;
+        Value::single(&self.mask.select(&self.image, T::HIGHEST).reduced(RowReduce::Min, site))
     }
 
     /// The largest pixel, ignoring NaN; the smallest number of the type if the mask is true nowhere
     /// (minus infinity for floats).
     #[track_caller]
     pub fn max(&self) -> Value<T> {
-        Value::single(&self.mask.select(&self.image, T::LOWEST).reduced(RowReduce::Max, Location::caller()))
+        let site = Call::of("max").site;
+        Value::single(&self.mask.select(&self.image, T::LOWEST).reduced(RowReduce::Max, site))
     }
 
     /// The number of pixels where the mask is true; a broadcast mask counts once per repetition.

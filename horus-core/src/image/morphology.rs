@@ -1,7 +1,5 @@
 //! Morphology: minimum and maximum under a footprint, and operations composed of them.
 
-use std::panic::Location;
-
 use super::argument::{ArgumentTerm, pixel};
 use super::{Footprints, Image};
 use crate::dtype::{Element, Scalar};
@@ -78,14 +76,16 @@ impl<T: Element> Image<T> {
     #[doc(alias("MORPH_TOPHAT", "white_tophat"))]
     #[track_caller]
     pub fn top_hat<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
-        self.minus(&self.opening(footprint), Location::caller())
+        let site = Call::of("top_hat").site;
+        self.minus(&self.opening(footprint), site)
     }
 
     /// The black top-hat: the details added by a closing.
     #[doc(alias("MORPH_BLACKHAT", "black_tophat"))]
     #[track_caller]
     pub fn black_hat<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
-        self.closing(footprint).minus(self, Location::caller())
+        let site = Call::of("black_hat").site;
+        self.closing(footprint).minus(self, site)
     }
 
     /// The morphological gradient: dilation minus erosion.
@@ -100,8 +100,9 @@ impl<T: Element> Image<T> {
     #[doc(alias = "MORPH_GRADIENT")]
     #[track_caller]
     pub fn morphological_gradient<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
+        let site = Call::of("morphological_gradient").site;
         let footprint = footprint.into();
-        self.dilate(footprint).minus(&self.erode(footprint), Location::caller())
+        self.dilate(footprint).minus(&self.erode(footprint), site)
     }
 
     /// The difference; for masks, true where this one is true and the other is not.

@@ -267,6 +267,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "correlate1d")]
     #[track_caller]
     pub fn gauss_xy(&self, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
+        Call::of("gauss_xy");
         let (row, column) = filters::gauss_xy(sigma_u, sigma_v, order_u, order_v);
         self.separable(&row, &column)
     }
@@ -287,6 +288,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "getGaborKernel")]
     #[track_caller]
     pub fn gauss_2d(&self, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
+        Call::of("gauss_2d");
         let aligned = filters::axis_aligned(theta, sigma_u, sigma_v, order_u, order_v);
         match aligned.unwrap_or_default() {
             Some((row, column)) => self.separable(&row, &column),
@@ -312,6 +314,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     #[track_caller]
     pub fn gauss_uv(&self, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
+        Call::of("gauss_uv");
         let (u, v) = filters::gauss_uv(theta, sigma_u, sigma_v, order_u, order_v);
         if u.is_row() && v.is_column() {
             return self.separable(&u, &v);
@@ -338,6 +341,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("GaussianBlur", "gaussian", "gaussian_filter"))]
     #[track_caller]
     pub fn gauss(&self, sigma: impl Into<PerAxis<f64>>) -> Image<T::Linear> {
+        Call::of("gauss");
         self.by_alpha(&Smoothed { sigma: sigma.into(), border: self.border() })
     }
 

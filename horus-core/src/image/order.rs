@@ -2,7 +2,6 @@
 
 use crate::ops::Histogram;
 use crate::ops::pixel::PixelOp;
-use std::panic::Location;
 
 use super::{Image, Value, record};
 use crate::dtype::Pixel;
@@ -46,14 +45,14 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "minMaxLoc")]
     #[track_caller]
     pub fn argmin(&self) -> Value<Option<[usize; 4]>> {
-        self.place_of(RowReduce::Min, Location::caller())
+        self.place_of(RowReduce::Min, Call::of("argmin").site)
     }
 
     /// Level, row, column and channel of the largest pixel, the first on a tie; see
     /// [`Image::argmin`].
     #[track_caller]
     pub fn argmax(&self) -> Value<Option<[usize; 4]>> {
-        self.place_of(RowReduce::Max, Location::caller())
+        self.place_of(RowReduce::Max, Call::of("argmax").site)
     }
 
     fn place_of(&self, how: RowReduce, site: Site) -> Value<Option<[usize; 4]>> {
@@ -174,7 +173,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("THRESH_OTSU", "threshold_otsu"))]
     #[track_caller]
     pub fn otsu(&self) -> Value<T> {
-        let site = Location::caller();
+        let site = Call::of("otsu").site;
         let threshold = self.attempt(Shape::new(1, 1, 1), || {
             Ok(match has_levels::<T>() {
                 true => {

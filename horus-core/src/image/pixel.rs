@@ -171,7 +171,7 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn mul_add(&self, factor: impl Argument<T>, term: impl Argument<T>) -> Image<T> {
         let terms = [ArgumentTerm::image(self), factor.term(), term.term()];
-        pixel(PixelOp::MulAdd, terms, Location::caller())
+        pixel(PixelOp::MulAdd, terms, Call::of("mul_add").site)
     }
 
     /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`. It is an error unless `lo <= hi`.
@@ -210,11 +210,12 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("img_as_float"))]
     #[track_caller]
     pub fn to_unit(&self) -> Image<T::Linear> {
+        let site = Call::of("to_unit").site;
         let floats = self.convert::<T::Linear>();
         if T::DTYPE.is_float() {
             return floats;
         }
-        floats.with(PixelOp::Div, T::HIGHEST.to_linear(), Location::caller())
+        floats.with(PixelOp::Div, T::HIGHEST.to_linear(), site)
     }
 }
 
@@ -233,7 +234,7 @@ impl<T: Element> Image<T> {
     #[doc(alias("astype", "convertTo"))]
     #[track_caller]
     pub fn convert<U: Pixel>(&self) -> Image<U> {
-        self.convert_by(Conversion::Nearest, Location::caller())
+        self.convert_by(Conversion::Nearest, Call::of("convert").site)
     }
 
     /// Casts pixels as C and NumPy do: floats are truncated, numbers that an integer type does not

@@ -1,7 +1,5 @@
 //! Matrix products.
 
-use std::panic::Location;
-
 use super::{Image, check_shape, record};
 use crate::dtype::Float;
 use crate::error::{Call, Error};
@@ -28,7 +26,7 @@ impl<T: Float> Image<T> {
     #[doc(alias = "gemm")]
     #[track_caller]
     pub fn matmul(&self, other: &Image<T>) -> Image<T> {
-        let site = Location::caller();
+        let site = Call::of("matmul").site;
         let call = Call { op: "matmul", site };
         let (a, b) = (self.shape(), other.shape());
         let shape = Shape { width: b.width, ..a };

@@ -1,7 +1,5 @@
 //! Morphological reconstruction.
 
-use std::panic::Location;
-
 use super::{Image, record};
 use crate::dtype::Element;
 use crate::error::{Call, Error};
@@ -41,7 +39,7 @@ impl<T: Element> Image<T> {
     #[doc(alias("binary_propagation", "reconstruction"))]
     #[track_caller]
     pub fn reconstruct(&self, mask: &Image<T>, how: impl Into<Reconstruction>) -> Image<T> {
-        let (how, site) = (how.into(), Location::caller());
+        let (how, site) = (how.into(), Call::of("reconstruct").site);
         self.attempt(self.shape(), || {
             mask.check()?;
             let wrong = |message| Err(Error::parameter(Call { op: "reconstruct", site }, message));

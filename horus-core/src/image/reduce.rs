@@ -1,7 +1,6 @@
 //! Reductions of whole images.
 
 use crate::ops::Histogram;
-use std::panic::Location;
 
 use super::{Image, Value};
 use crate::dtype::{Pixel, Scalar};
@@ -35,13 +34,13 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "sumElems")]
     #[track_caller]
     pub fn sum(&self) -> Value<f64> {
-        Value::single(&self.total(Location::caller()))
+        Value::single(&self.total(Call::of("sum").site))
     }
 
     /// The mean of all pixels: their [`sum`](Image::sum), divided by their number.
     #[track_caller]
     pub fn mean(&self) -> Value<f64> {
-        Value::single(&self.average(Location::caller()))
+        Value::single(&self.average(Call::of("mean").site))
     }
 
     /// The population variance of all pixels: the mean of the squared deviation from the mean. The
@@ -60,7 +59,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("meanStdDev", "var"))]
     #[track_caller]
     pub fn variance(&self) -> Value<f64> {
-        let site = Location::caller();
+        let site = Call::of("variance").site;
         let squares = pick(&self.reduced::<f64>(RowReduce::Moments, site), 1, site);
         Value::single(&self.per_pixel(&squares, site))
     }
@@ -69,13 +68,13 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("minMaxLoc", "nanmin"))]
     #[track_caller]
     pub fn min_value(&self) -> Value<T> {
-        Value::single(&self.reduced(RowReduce::Min, Location::caller()))
+        Value::single(&self.reduced(RowReduce::Min, Call::of("min_value").site))
     }
 
     /// The largest pixel, ignoring NaN (minus infinity where there is nothing else).
     #[track_caller]
     pub fn max_value(&self) -> Value<T> {
-        Value::single(&self.reduced(RowReduce::Max, Location::caller()))
+        Value::single(&self.reduced(RowReduce::Max, Call::of("max_value").site))
     }
 
     /// The number of pixels in each of `bins` equal bins over `lo..=hi`; the last bin includes

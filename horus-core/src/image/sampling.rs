@@ -1,7 +1,6 @@
 //! Samples at positions given by the pixels of other images.
 
 use crate::ops::Remap;
-use std::panic::Location;
 
 use super::{Image, Positions, check_shape, record};
 use crate::dtype::{Float, Pixel, Scalar};
@@ -42,7 +41,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "map_coordinates")]
     #[track_caller]
     pub fn remap<'a, C: Float>(&self, positions: impl Into<Positions<'a, C>>, how: impl Into<Sampling>) -> Image<T> {
-        let (positions, site) = (positions.into(), Location::caller());
+        let (positions, site) = (positions.into(), Call::of("remap").site);
         let (at, plane) = (positions.axes(), positions.axes().len() == 2);
         let depth = if plane { self.depth() } else { at[0].depth() };
         let shape = Shape { depth, channels: self.channels(), ..at[0].shape() };

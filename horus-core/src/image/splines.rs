@@ -1,6 +1,5 @@
 //! Coefficients of splines through pixels.
 
-use std::panic::Location;
 use std::sync::OnceLock;
 
 use super::{Axes, Image};
@@ -59,7 +58,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("spline_filter", "spline_filter1d"))]
     #[track_caller]
     pub fn spline_coefficients(&self, axes: impl Into<Axes>, how: impl Into<Sampling>) -> Image<T::Linear> {
-        let (axes, how, border, site) = (axes.into(), how.into(), self.border(), Location::caller());
+        let (axes, how, border, site) = (axes.into(), how.into(), self.border(), Call::of("spline_coefficients").site);
         self.attempt(self.shape(), || {
             if axes.has(Axis::Channels) {
                 let message = "splines along channels requested; they run along levels, rows or columns";

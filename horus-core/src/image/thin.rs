@@ -1,7 +1,5 @@
 //! Thinning.
 
-use std::panic::Location;
-
 use super::{Image, record};
 use crate::error::{Call, Error};
 use crate::ir::graph::Op;
@@ -26,7 +24,7 @@ use crate::ops::components::MOST_PIXELS;
 #[doc(alias = "thinning")]
 #[track_caller]
 pub fn thin(mask: &Image<bool>) -> Image<bool> {
-    let (site, shape) = (Location::caller(), mask.shape());
+    let (site, shape) = (Call::of("thin").site, mask.shape());
     mask.attempt(shape, || {
         if shape.len() > MOST_PIXELS {
             let message = format!("a mask of {shape} has {} pixels; the limit is {MOST_PIXELS}", shape.len());

@@ -1,7 +1,6 @@
 //! Reductions of tiles and windows to images.
 
 use crate::ops::Tiled;
-use std::panic::Location;
 
 use super::{Image, record};
 use crate::dtype::{Element, Pixel};
@@ -104,13 +103,13 @@ impl<T: Pixel> Tiles<T> {
     /// The sum of each tile or window, in `f64`.
     #[track_caller]
     pub fn sum(&self) -> Image<f64> {
-        self.reduced(TileReduce::Sum, Location::caller())
+        self.reduced(TileReduce::Sum, Call::of("sum").site)
     }
 
     /// The mean of each tile or window.
     #[track_caller]
     pub fn mean(&self) -> Image<f64> {
-        let site = Location::caller();
+        let site = Call::of("mean").site;
         self.per_pixel(self.reduced(TileReduce::Sum, site))
     }
 
@@ -126,21 +125,21 @@ impl<T: Pixel> Tiles<T> {
     /// ```
     #[track_caller]
     pub fn variance(&self) -> Image<f64> {
-        let site = Location::caller();
+        let site = Call::of("variance").site;
         self.per_pixel(self.reduced(TileReduce::SquaredDeviation, site))
     }
 
     /// The smallest pixel of each tile or window, ignoring NaN (infinity if there is nothing else).
     #[track_caller]
     pub fn min(&self) -> Image<T> {
-        self.reduced(TileReduce::Min, Location::caller())
+        self.reduced(TileReduce::Min, Call::of("min").site)
     }
 
     /// The largest pixel of each tile or window, ignoring NaN (minus infinity if there is nothing
     /// else).
     #[track_caller]
     pub fn max(&self) -> Image<T> {
-        self.reduced(TileReduce::Max, Location::caller())
+        self.reduced(TileReduce::Max, Call::of("max").site)
     }
 
     /// Divides totals by the numbers of pixels, which depend on the position.

@@ -8,8 +8,6 @@
 //! taps. A filter with a part for each level is the sum of the parts' responses, from the first to
 //! the last. Volumes are distributed in strips of rows, like images.
 
-use std::panic::Location;
-
 use super::create::{VolumeArray, array4, source, write};
 use super::{Image, LevelRange, check_shape, image_or_failure};
 use crate::dtype::Element;
@@ -110,7 +108,7 @@ impl<T: Element> Image<T> {
     /// operations read the level in place. An empty range, or a level outside, is an error.
     #[track_caller]
     pub fn slice(&self, levels: impl Into<LevelRange>) -> Image<T> {
-        let (site, levels) = (Location::caller(), levels.into());
+        let (site, levels) = (Call::of("slice").site, levels.into());
         let (from, depth) = match &levels {
             LevelRange::One(z) => (*z, 1),
             LevelRange::Range(levels) => (levels.start, levels.len()),
@@ -153,7 +151,7 @@ impl<T: Element> Image<T> {
     #[doc(alias = "roll")]
     #[track_caller]
     pub fn shift(&self, dz: isize, dy: isize, dx: isize) -> Image<T> {
-        let site = Location::caller();
+        let site = Call::of("shift").site;
         self.attempt(self.shape(), || self.shifted([dz, dy, dx], self.outside(), site))
     }
 

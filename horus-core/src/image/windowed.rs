@@ -1,7 +1,5 @@
 //! Means of rectangles, and ranks under footprints, of any size.
 
-use std::panic::Location;
-
 use super::argument::{ArgumentTerm, pixel};
 use super::axis::{merged, sorted};
 use super::{Footprints, Image, MovingWindow, Rank};
@@ -137,7 +135,7 @@ impl<T: Element> Image<T> {
     #[doc(alias("medianBlur", "median_filter"))]
     #[track_caller]
     pub fn median<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
-        let (site, footprint, border) = (Location::caller(), footprint.into(), self.border());
+        let (site, footprint, border) = (Call::of("median").site, footprint.into(), self.border());
         let size = match footprint {
             Footprints::Size(size) if T::TAG != DType::Bool => size.zyx(self.depth(), 1),
             _ => [0; 3],

@@ -11,7 +11,7 @@ use super::{
     on_root, opened,
 };
 use crate::dtype::{DType, Pixel};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::image::Image;
 use crate::session::{Attributes, Handle, Session};
 use crate::shape::{Axis, Shape};
@@ -158,7 +158,7 @@ impl AnyImage {
     #[track_caller]
     pub fn open_with(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
         let path = path.as_ref();
-        let site = Location::caller();
+        let site = Call::of("open").site;
         let read = |means: DecodeResources<'_>| {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
             OpenedPicture::at(path, options, session.host_limit(), means)

@@ -1,6 +1,5 @@
 //! Large pictures, opened now and read on demand.
 
-use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{AnyImage, Metadata, RegionSource, on_root, opened};
 use crate::comm::guarded;
 use crate::dtype::DType;
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::session::{OnDemandImage, Session, everywhere};
 use crate::shape::Shape;
 
@@ -99,7 +98,7 @@ impl AnyImage {
         path: impl AsRef<Path>,
         open: impl FnOnce() -> Result<Box<dyn RegionSource>, String>,
     ) -> Result<AnyImage> {
-        let (path, site) = (path.as_ref(), Location::caller());
+        let (path, site) = (path.as_ref(), Call::of("open").site);
         let (mut source, mut open) = (None, Some(open));
         let answer = on_root(session, "opening pixels to be read later", || {
             let found = open.take().ok_or("it is opened twice")?()?;

@@ -132,7 +132,10 @@ impl SessionBuilder {
             let free = (free + pool.bounds().1 + pool.cached_bytes()) / comm.local_size().max(1);
             pool.bound_by_default(free / 10 * 8);
         }
-        let traced = |rank| Trace::new(rank, settings.trace).measuring(settings.measure);
+        let traced = |rank| {
+            let trace = Trace::new(rank, settings.trace).measuring(settings.measure);
+            if lanes > 1 { trace.of_device(rank) } else { trace }
+        };
         let images = SessionImages {
             unified: engine.get().is_some_and(Engine::unified),
             ranks,

@@ -243,8 +243,14 @@ impl PlanCache {
             if let Kernel::Source(v) = &mut node.op {
                 *v = *names.images.get(v)?;
             }
-            if elsewhere && let Some((_, now)) = names.calls.iter().find(|(before, _)| *before == node.site) {
-                node.site = *now;
+        }
+        if elsewhere {
+            let graph = &mut plan.plan.graph;
+            let sites = graph.nodes.iter_mut().map(|node| &mut node.site);
+            for site in sites.chain(graph.calls.iter_mut().flatten()) {
+                if let Some((_, now)) = names.calls.iter().find(|(before, _)| before == site) {
+                    *site = *now;
+                }
             }
         }
         Some(CachedPlan { digest: Some(digest), ..plan })

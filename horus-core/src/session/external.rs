@@ -69,7 +69,7 @@ impl Session {
         let value = state.names.value();
         state.images.give_device(value, shape.stored(), dtype, vec![(pixels, Window::whole(shape.height))]);
         state.images.given.insert(value, Placement::Replicated);
-        state.program.record(id, Op::Source(value), &[], shape, dtype, call.site);
+        state.program.record(id, Op::Source(value), &[], (shape, dtype), call.site);
         drop(state);
         Ok(Handle::new(self, Ok(id), (shape, dtype)))
     }

@@ -27,6 +27,7 @@ pub struct Settings {
     pub observer: Option<ProgressObserver>,
     pub explain: Option<ExplainSink>,
     pub explain_passes: bool,
+    pub drawings: Option<ExplainSink>,
     pub compare_naive: bool,
     pub trace: bool,
     pub compare_given: bool,
@@ -50,6 +51,7 @@ impl Default for Settings {
             observer: None,
             explain: None,
             explain_passes: false,
+            drawings: None,
             compare_naive: false,
             trace: false,
             compare_given: true,
@@ -126,6 +128,13 @@ macro_rules! session_settings {
         /// draft of the plan after each planning pass.
         pub fn explain_passes(mut self, on: bool) -> Self {
             self.settings.explain_passes = on;
+            self
+        }
+
+        /// Passes a drawing of each plan to `sink`, as a complete SVG file: the program as recorded, beside the launches
+        /// and transfers that it became. The sink may use the session like an observer.
+        pub fn explain_drawings(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+            self.settings.drawings = Some(std::sync::Arc::new(sink));
             self
         }
 

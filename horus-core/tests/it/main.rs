@@ -21,6 +21,7 @@ mod landing;
 mod on_host;
 mod operations;
 mod orders;
+mod pages;
 mod parts;
 mod ranks;
 mod read_several;

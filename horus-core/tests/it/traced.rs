@@ -51,7 +51,9 @@ fn rows(trace: &str) -> SpansByRow {
         assert_eq!(thread, ROWS[usize::try_from(*tid).unwrap()]);
         rows.insert((processes[&(*pid, 0)].clone(), thread.clone()), Vec::new());
     }
-    for e in events.iter().filter(|e| e["ph"] != "M") {
+    let has_memory = |e: &&Value| e["ph"] == "C" && e["args"]["bytes"].is_u64() && e["ts"].is_f64();
+    assert!(events.iter().any(|e| has_memory(&e)));
+    for e in events.iter().filter(|e| e["ph"] != "M" && !has_memory(e)) {
         assert_eq!(e["ph"], "X", "{e}");
         let (start, took) = (e["ts"].as_f64().unwrap(), e["dur"].as_f64().unwrap());
         assert!(took >= 0.0, "{e}");

@@ -154,7 +154,7 @@ fn a_trace_has_a_process_for_each_lane() {
     given(&s, 64, 9).gauss(1.0).to_vec().unwrap();
     let json = s.trace_json().unwrap().unwrap();
     for lane in 0..3 {
-        assert!(json.contains(&format!("\"rank {lane}\"")), "{json}");
+        assert!(json.contains(&format!("\"device {lane}\"")), "{json}");
     }
     assert!(json.starts_with("{\"traceEvents\":[{") && !json.contains(",,"));
 }

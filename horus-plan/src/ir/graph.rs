@@ -213,6 +213,9 @@ pub struct Graph<O> {
     /// Groups of nodes that one launch computes together, if no step comes between them. A node is in at most
     /// one group.
     pub joined: Vec<Joined<O>>,
+    /// By node of an optimised program: the recorded calls that its kernel computes, in the order of recording.
+    /// Otherwise empty.
+    pub calls: Vec<Vec<RecordedCall>>,
 }
 
 /// Independent nodes of one shape that can be computed together.
@@ -228,7 +231,7 @@ pub struct Joined<O> {
 
 impl<O> Default for Graph<O> {
     fn default() -> Self {
-        Graph { nodes: Vec::new(), roots: Vec::new(), joined: Vec::new() }
+        Graph { nodes: Vec::new(), roots: Vec::new(), joined: Vec::new(), calls: Vec::new() }
     }
 }
 

@@ -16,7 +16,7 @@ pub fn lower(graph: Graph<Op>) -> Graph<Kernel> {
         dtype: n.dtype.stored(),
         site: n.site,
     });
-    Graph { nodes: nodes.collect(), roots: graph.roots, joined: Vec::new() }
+    Graph { nodes: nodes.collect(), roots: graph.roots, ..Graph::default() }
 }
 
 fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {

@@ -9,6 +9,7 @@
 //! Design: `docs/design/fusion.md`.
 
 pub mod blocks;
+mod calls;
 pub mod check;
 pub mod cse;
 pub mod fuse;
@@ -26,6 +27,7 @@ pub mod windowed;
 
 use std::fmt;
 
+use self::calls::LoweredCalls;
 use crate::ir::graph::{Graph, Op};
 use crate::ir::kernel::Kernel;
 use crate::machine::Machine;
@@ -174,10 +176,15 @@ fn run(
     let wanted = check::ProgramResults::of(&graph);
     check::recorded(&graph, &wanted).map_err(failed("record"))?;
     let mut program = LoweringState::Recorded(graph);
+    let mut calls = None;
     for pass in passes.iter().filter(|p| fuse || !p.fusing) {
         program = match (program, pass.run) {
             (LoweringState::Recorded(graph), PassFunction::Recorded(run)) => LoweringState::Recorded(run(graph)),
-            (LoweringState::Recorded(graph), PassFunction::Lower(run)) => LoweringState::Lowered(run(graph)),
+            (LoweringState::Recorded(graph), PassFunction::Lower(run)) => {
+                let mut graph = run(graph);
+                calls = Some(LoweredCalls::take(&mut graph));
+                LoweringState::Lowered(graph)
+            }
             (LoweringState::Lowered(graph), PassFunction::Kernels(run)) => LoweringState::Lowered(run(graph)),
             (LoweringState::Lowered(graph), PassFunction::CostBased(run)) => LoweringState::Lowered(run(graph, aim)),
             _ => return Err(failed(pass.name)("it does not run on what the pass before it makes".into())),
@@ -190,7 +197,10 @@ fn run(
         .map_err(failed(pass.name))?;
     }
     match program {
-        LoweringState::Lowered(graph) => Ok(graph),
+        LoweringState::Lowered(mut graph) => {
+            calls.into_iter().for_each(|calls| calls.give(&mut graph));
+            Ok(graph)
+        }
         LoweringState::Recorded(_) => Err(failed("lower")("it did not run".into())),
     }
 }

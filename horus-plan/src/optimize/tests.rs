@@ -224,3 +224,20 @@ fn planes_beyond_the_limit_of_a_kernel_take_one_more() {
     assert_eq!(launches(99, true), 2, "a processor reads the levels of the longest filter of splines at once");
     assert_eq!(launches(110, true), 3, "but no more");
 }
+
+#[test]
+fn kernels_know_the_calls_that_they_compute() {
+    let calls = |fuse: bool| {
+        let mut g = program();
+        for (i, node) in g.nodes.iter_mut().enumerate() {
+            node.site.record = i as u64 + 1;
+        }
+        let kernels = optimize(g, fuse, &Machine::of_default(true), &mut |_, _| ()).unwrap();
+        let numbers = |calls: &Vec<_>| calls.iter().map(|c: &horus_base::error::RecordedCall| c.record).collect();
+        assert!(kernels.nodes.iter().all(|node| node.site.record > 0), "nodes have their calls again");
+        kernels.calls.iter().map(numbers).collect::<Vec<Vec<u64>>>()
+    };
+    // The second filter, product and sum are equal to the first.
+    assert_eq!(calls(true), [vec![1], vec![2, 3, 4]]);
+    assert_eq!(calls(false), [[1], [2], [3], [4], [5], [6], [7]]);
+}

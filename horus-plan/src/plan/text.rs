@@ -37,7 +37,7 @@ const LEGEND: [(&str, &str); 18] = [
 ];
 
 /// Formats bytes: in millions, or exactly if they are few.
-fn size(bytes: usize) -> String {
+pub(super) fn size(bytes: usize) -> String {
     match bytes {
         0..1000 => format!("{bytes} bytes"),
         1000..100_000 => format!("{:.3} MB", bytes as f64 / 1e6),

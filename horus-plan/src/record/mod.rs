@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ir::graph::{Op, ValueId};
 use horus_base::digest::Digest;
 use horus_base::dtype::DType;
-use horus_base::error::{RecordedCall, Site, SourceLine};
+use horus_base::error::{RecordedCall, SourceLine};
 use horus_base::shape::Shape;
 
 pub use body::LoopBody;
@@ -81,7 +81,7 @@ pub struct Numbering {
 impl Numbering {
     /// A new number for a record.
     pub fn record(&self) -> RecordId {
-        RecordId(self.records.fetch_add(1, Ordering::Relaxed))
+        RecordId(self.records.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// A new name for a value.
@@ -101,7 +101,14 @@ impl RecordedProgram {
 
     /// Appends an operation, with a handle. Its number must be greater than the numbers of its inputs, which
     /// must have handles or readers.
-    pub fn record(&mut self, id: RecordId, op: Op, inputs: &[RecordId], shape: Shape, dtype: DType, site: Site) {
+    pub fn record(
+        &mut self,
+        id: RecordId,
+        op: Op,
+        inputs: &[RecordId],
+        (shape, dtype): (Shape, DType),
+        site: impl Into<RecordedCall>,
+    ) {
         let (mut steps, mut read) = (Vec::new(), Vec::with_capacity(inputs.len()));
         for slot in inputs.iter().filter_map(|i| self.records.get(i)) {
             if let Some(r) = &mut self.slots[*slot] {
@@ -118,7 +125,9 @@ impl RecordedProgram {
             Op::Source(v) => *self.values.entry(v).or_default() += 1,
             _ => self.pending += usize::from(steps.is_empty()),
         }
-        let (inputs, site) = (read, site.into());
+        let (inputs, call) = (read, site.into());
+        let method = call.method.or(Some(op.kind()));
+        let site = RecordedCall { record: id.0, method, ..call };
         let record = Some(OperationRecord { id, op, inputs, shape, dtype, site, has_handle: true, readers: 0, steps });
         let slot = self.free.pop().unwrap_or(self.slots.len());
         match self.slots.get_mut(slot) {

@@ -6,6 +6,7 @@ use super::*;
 use crate::ir::graph::NodeId;
 use crate::ops::{Merge, Transpose};
 use horus_base::dtype::Conversion;
+use horus_base::error::Site;
 
 /// Bytes that an extract may store of values without handles.
 const ROOM: usize = 1 << 20;
@@ -24,7 +25,7 @@ impl NumberedProgram {
 
     fn record(&mut self, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) -> RecordId {
         let id = self.numbers.record();
-        self.program.record(id, op, &inputs, shape, dtype, site);
+        self.program.record(id, op, &inputs, (shape, dtype), site);
         id
     }
 }
@@ -251,7 +252,8 @@ fn a_line_is_that_of_what_no_line_is_known_of() {
     let mut p = NumberedProgram::default();
     let v = p.new_value();
     let given = record(&mut p, Op::Source(v), &[]);
-    let (first, second) = (SourceLine { file: "a.py", line: 3 }, SourceLine { file: "a.py", line: 4 });
+    let (first, second) =
+        (SourceLine { file: "a.py", line: 3, call: "add" }, SourceLine { file: "a.py", line: 4, call: "add" });
     let a = record(&mut p, Op::from(Transpose), &[given]);
     p.recorded_at(a, first);
     let b = record(&mut p, Op::from(Transpose), &[a]);

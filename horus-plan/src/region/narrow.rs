@@ -43,7 +43,7 @@ pub fn deferrable_roots(graph: &Graph<Op>, targets: usize) -> Vec<bool> {
     if others.is_empty() {
         return Vec::new();
     }
-    let program = Graph { roots: targets.to_vec(), joined: Vec::new(), nodes: graph.nodes.clone() };
+    let program = Graph { roots: targets.to_vec(), nodes: graph.nodes.clone(), ..Graph::default() };
     let asked = whole(graph, targets);
     let needed = required_regions(&program, &asked);
     let in_part = |n: &NodeId| needed[n.0].is_some_and(|r| r != Rect::whole(graph.node(*n).shape));

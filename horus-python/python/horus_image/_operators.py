@@ -207,27 +207,34 @@ def _made(kind: Any, core: _horus.Image, session: Session, ndim: int, channels: 
     return image
 
 
+_SIGNS: Final = {f"r{name}": name for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")}
+"""Methods of the right operand, by the names of their operators."""
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _MOST_LINES: Final = 4096
-_lines: dict[tuple[int, int], tuple[CodeType, _horus.SourceLine]] = {}
+_lines: dict[tuple[int, int, int], tuple[CodeType, CodeType, _horus.SourceLine]] = {}
 """Lines of the places from which operations were recorded last; looking one up takes as long as all before it are many."""
 
 
 def _tell_line(core: _horus.Image) -> None:
-    """Sets the user's source line on an image: errors occur when it is computed, at another line."""
-    frame: FrameType | None = sys._getframe(2)
+    """Sets the user's source line on an image, and the function that it calls: errors occur when it is computed, at another line."""
+    called = sys._getframe(1)
+    frame: FrameType | None = called.f_back
     while frame is not None and frame.f_globals.get("__package__") == _PACKAGE:
+        # Decorators have names of their own.
+        if not frame.f_code.co_freevars:
+            called = frame
         frame = frame.f_back
     if frame is None:
         return
-    code = frame.f_code
-    place = (id(code), frame.f_lasti)
+    code, function = frame.f_code, called.f_code
+    place = (id(code), frame.f_lasti, id(function))
     known = _lines.get(place)
-    if known is None or known[0] is not code:
+    if known is None or known[0] is not code or known[1] is not function:
         if len(_lines) >= _MOST_LINES:
             _lines.clear()
-        known = _lines[place] = (code, _horus.SourceLine(code.co_filename, frame.f_lineno or 0))
-    core.recorded_at(known[1])
+        name = function.co_name.strip("_")
+        known = _lines[place] = (code, function, _horus.SourceLine(code.co_filename, frame.f_lineno or 0, _SIGNS.get(name, name)))
+    core.recorded_at(known[2])
 
 
 def _operand(value: Any, beside: Operators) -> Any:

@@ -8,8 +8,9 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -193,19 +194,53 @@ class Session:
             raise ValueError("the session keeps no plans; open it with session(explain=True)")
         return "\n".join(self._core.plans())
 
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a page of HTML, which needs no other file: the latest plans, a timeline of the longest steps so far, predicted and measured, memory,
-        and what was moved, and why.
-
-        Parameters
-        ----------
-        path : path_like
-            The file to write.
+    def drawing(self) -> str:
+        """The programs of the first 64 plans, each beside the launches and transfers that it became, as SVG. Empty before the first plan.
 
         Raises
         ------
         ValueError
             If the session was opened without ``explain=True``.
+
+        Examples
+        --------
+        >>> import horus_image as hi
+        >>> from horus_image import ndimage
+        >>> with hi.session(device="cpu", explain=True) as session:
+        ...     smooth = ndimage.gaussian_filter([[1.0, 2.0]], 1.0)
+        ...     _ = (smooth * 2).compute()
+        ...     drawing = session.drawing()
+        >>> drawing.startswith("<svg") and ">gaussian_filter, " in drawing
+        True
+        """
+        if not self._explains:
+            raise ValueError("the session keeps no plans; open it with session(explain=True)")
+        return self._core.drawing()
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        images: Mapping[str, ArrayLike] | None = None,
+        beside: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Write a page of HTML, which needs no other file: the first 64 programs and what they became, a timeline of the longest steps so
+        far, predicted and measured, memory over time, and what was moved, and why. Steps have the names and lines of the functions that
+        the program called.
+
+        Parameters
+        ----------
+        path : path_like
+            The file to write.
+        images : mapping of str to array_like, optional
+            Images to show in the page, by name. They are evaluated after the page was made, which does not tell of that.
+        beside : path_like, optional
+            The page of another run, which is shown on the left side, below a table of the times and memory of both.
+
+        Raises
+        ------
+        ValueError
+            If the session was opened without ``explain=True``, or `beside` is no such page.
 
         Examples
         --------
@@ -217,9 +252,15 @@ class Session:
         """
         if not self._explains:
             raise ValueError("the session keeps no plans; open it with session(explain=True)")
+        from ._image import asarray
+        from ._show import thumbnail
+
         title = " ".join(sys.argv).strip() or "Horus"
         page = self._core.report(title)
+        pictures = [(name, thumbnail(asarray(image, session=self))) for name, image in (images or {}).items()]
         if self.rank == 0:
+            earlier = None if beside is None else Path(beside).read_text(encoding="utf-8")
+            page = self._core.complete_report(page, pictures, earlier)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(page)
 

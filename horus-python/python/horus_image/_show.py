@@ -41,7 +41,7 @@ class Shown(NamedTuple):
     """What is shown of the image."""
 
 
-def shown(image: Image) -> Shown:
+def shown(image: Image, widest: int = _SIDE) -> Shown:
     """What is shown of an image: some levels of a large volume, averages of a large plane; of channels that are no colours the first.
     Masks and ``uint8`` are shown as they are, others from their smallest to their largest finite value."""
     told = []
@@ -56,7 +56,7 @@ def shown(image: Image) -> Shown:
         levels = np.unique(np.linspace(0, depth - 1, min(depth, _LEVELS)).round().astype(int)).tolist()
         if len(levels) < depth:
             told.append(f"{len(levels)} of {depth} levels")
-    side = min(_SIDE, math.isqrt(_PIXELS // max(1, len(levels))))
+    side = min(widest, math.isqrt(_PIXELS // max(1, len(levels))))
     if max(rows, columns) > side:
         scale = side / max(rows, columns)
         smaller = max(1, round(rows * scale)), max(1, round(columns * scale))
@@ -107,6 +107,13 @@ def png(of: Shown, session: Session) -> bytes:
     pixels = pixels.reshape(-1, *pixels.shape[2:])
     pixels = pixels if pixels.shape[-1] > 1 else pixels[..., 0]
     return asarray(pixels, channels=pixels.ndim == 3, session=session)._core.encode("png")
+
+
+def thumbnail(image: Image) -> bytes:
+    """A small PNG of an image, of a volume of its middle level."""
+    if image._ndim == 3:
+        image = image[image.shape[0] // 2]
+    return png(shown(image, widest=160), image.session)
 
 
 def bars(of: Shown) -> str:

@@ -28,6 +28,17 @@ pub(super) struct TraceEvent {
     pub(super) args: Option<Load>,
 }
 
+/// Memory in use at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemorySample {
+    /// Microseconds from the beginning of the trace.
+    pub(super) ts: f64,
+    /// Bytes of the host.
+    pub(super) host: Option<usize>,
+    /// Bytes of a device with its own memory.
+    pub(super) device: Option<usize>,
+}
+
 /// An event in the viewers' format.
 #[derive(Serialize)]
 struct ViewerEvent<'a> {
@@ -42,18 +53,24 @@ struct ViewerEvent<'a> {
     args: Option<Value>,
 }
 
-/// Events of a rank as JSON, separated by commas.
-pub(super) fn json_events(rank: usize, events: &[TraceEvent]) -> String {
+/// Events and memory of a rank, which has this name, as JSON, separated by commas.
+pub(super) fn json_events((rank, name): (usize, &str), events: &[TraceEvent], memory: &[MemorySample]) -> String {
     let pid = |predicted: bool| if predicted { PREDICTED + rank } else { rank };
-    let mut all = names(pid(false), 2 * rank, &format!("rank {rank}"));
+    let mut all = names(pid(false), 2 * rank, name);
     if events.iter().any(|e| e.predicted) {
-        all.extend(names(pid(true), 2 * rank + 1, &format!("rank {rank}, predicted")));
+        all.extend(names(pid(true), 2 * rank + 1, &format!("{name}, predicted")));
     }
     all.extend(events.iter().map(|event| {
         let &TraceEvent { ref name, cat, ts, dur, tid, predicted, args } = event;
         let args = args.map(|sent| value!({ "bytes": sent.bytes, "messages": sent.messages }));
         value!(ViewerEvent { name, cat, ph: "X", ts, dur, pid: pid(predicted), tid, args })
     }));
+    for (name, bytes) in [("host memory", (|s| s.host) as fn(&MemorySample) -> _), ("device memory", |s| s.device)] {
+        let samples = memory.iter().filter_map(|sample| Some((sample.ts, bytes(sample)?)));
+        all.extend(samples.map(|(ts, bytes)| {
+            value!({ "name": name, "ph": "C", "ts": ts, "pid": rank, "tid": 0, "args": { "bytes": bytes } })
+        }));
+    }
     all.iter().map(Value::to_string).collect::<Vec<_>>().join(",")
 }
 

@@ -17,6 +17,7 @@ use crate::error::{DeviceError, Error, MemoryBound, Result};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::optimize::{OptimizationTarget, lower::lower, optimize_for, parts::divide};
+use crate::plan::drawing::draw;
 use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
 use crate::plan::state::{Hosts, ImageState, Placement, Residency};
@@ -89,6 +90,16 @@ impl Session {
             let lines: String = new.map(|(word, meaning)| format!("      {word:16}  {meaning}\n")).collect();
             if !lines.is_empty() {
                 explain("notation, told once", &lines);
+            }
+        }
+        let shows = state.trace.shows_plans();
+        if shows || self.0.settings.drawings.is_some() {
+            let drawing = draw(&request.graph, plan);
+            if let Some(sink) = &self.0.settings.drawings {
+                sink(&drawing);
+            }
+            if shows {
+                state.trace.show_plan(plan, drawing);
             }
         }
         verify(plan)?;

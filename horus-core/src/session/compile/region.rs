@@ -51,7 +51,7 @@ pub(crate) fn reductions_of(
     let roots: Vec<NodeId> = graph.roots.iter().chain(&others).copied().collect();
     let whole = others.iter().map(|n| Rect::whole(graph.node(*n).shape));
     let regions: Vec<Rect> = graph.roots.iter().map(|_| region).chain(whole).collect();
-    let program = Graph { roots: roots.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
+    let program = Graph { roots: roots.clone(), nodes: graph.nodes.clone(), ..Graph::default() };
     let mut parts = RegionInputs::new(state, true);
     let mut part = restrict(&program, &regions, CropRule::Always, &mut parts).graph;
     let made = std::mem::take(&mut part.roots);

@@ -553,7 +553,7 @@ fn next_pass(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
 
 /// Program of a stage of reductions, the rows and columns by which it is divided, and where its columns may be divided.
 fn pass_of(state: &SessionState, graph: &Graph<Op>, group: &[NodeId]) -> (Graph<Op>, (usize, usize), Divisible) {
-    let bands = Graph { roots: banded(graph, group), nodes: graph.nodes.clone(), joined: Vec::new() };
+    let bands = Graph { roots: banded(graph, group), nodes: graph.nodes.clone(), ..Graph::default() };
     let (rows, columns) = Session::grain(state, &bands);
     let divisible = group.iter().map(|n| divisible(&graph.node(*n).op)).max().unwrap_or(Divisible::Nowhere);
     // Powers of two.

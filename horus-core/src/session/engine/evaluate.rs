@@ -268,7 +268,7 @@ pub(crate) struct EvaluationResults {
 /// Fails unless all source images of a program are in memory or can be read.
 pub(crate) fn all_there(state: &SessionState, graph: &Graph<Op>) -> Result<()> {
     let lost = |node: &Node<Op>| match node.op {
-        Op::Source(v) => Some(Error::ImageLost { site: node.site, cause: state.images.gone.get(&v)?.clone() }),
+        Op::Source(v) => Some(Error::ImageLost { site: node.site.into(), cause: state.images.gone.get(&v)?.clone() }),
         _ => None,
     };
     graph.nodes.iter().find_map(lost).map_or(Ok(()), Err)

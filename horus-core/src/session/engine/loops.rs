@@ -591,7 +591,7 @@ impl RunningLoop<'_> {
         let handle = |(value, (shape, dtype)): (&ValueId, &(Shape, DType))| {
             let id = session.0.numbers.record();
             let (shape, dtype) = (shape.planar(), *dtype);
-            state.program.record(id, Op::Source(*value), &[], shape, dtype, self.site);
+            state.program.record(id, Op::Source(*value), &[], (shape, dtype), self.site);
             Handle::new(session, Ok(id), (shape, dtype))
         };
         Ok(self.now.iter().zip(&self.kinds).map(handle).collect())

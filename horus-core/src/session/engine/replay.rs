@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::device::DownloadStart;
 use crate::dtype::DType;
-use crate::error::{Call, Error, RecordedCall, Result};
+use crate::error::{Call, Error, Result};
 use crate::execute::{Delivered, ExecutionOutcome, FailedExecution};
 use crate::host::buffer::HostBuffer;
 use crate::host::external::DeviceArray;
@@ -299,9 +299,8 @@ impl Session {
             let image = results.remove(&node)?;
             let (id, value) = (self.0.numbers.record(), state.names.value());
             state.images.in_memory.insert(value, image);
-            let RecordedCall { site, line } = replay.made.plan.graph.node(node).site;
-            state.program.record(id, Op::Source(value), &[], shape, dtype, site);
-            line.into_iter().for_each(|line| state.program.recorded_at(id, line));
+            let site = replay.made.plan.graph.node(node).site;
+            state.program.record(id, Op::Source(value), &[], (shape, dtype), site);
             Some(Handle::new(self, Ok(id), (shape, dtype)))
         };
         let handles: Option<Vec<Handle>> = replay.results.iter().map(handle).collect();

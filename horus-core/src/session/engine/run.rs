@@ -274,7 +274,7 @@ impl Session {
         }
         let site = std::panic::Location::caller().into();
         let nodes = vec![Node { op: Op::Source(value), inputs: Vec::new(), shape, dtype, site }];
-        let graph = Graph { nodes, roots: vec![NodeId(0)], joined: Vec::new() };
+        let graph = Graph { nodes, roots: vec![NodeId(0)], ..Graph::default() };
         let request = PlanRequest {
             graph,
             wants: vec![ResultDelivery::Root],

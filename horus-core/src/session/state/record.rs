@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::device::DownloadStart;
 use crate::device::{Memory, WorkLabel};
 use crate::dtype::DType;
-use crate::error::Site;
+use crate::error::{RecordedCall, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
 use crate::plan::ResultDelivery;
@@ -50,8 +50,9 @@ impl Session {
         // Records by an observer at each step would otherwise be evaluated, and observed, without end.
         let observer = self.is_mine();
         let limits = (self.0.settings.max_pending, self.0.settings.max_pinned);
+        let call = RecordedCall::from(site);
         let record = move |state: &mut SessionState| {
-            state.program.record(id, op, &inputs, shape, dtype, site);
+            state.program.record(id, op, &inputs, (shape, dtype), call);
             if let Some(step) = step {
                 state.program.begin_step(step, id);
             }
@@ -112,7 +113,7 @@ impl Session {
         (start, label, site): (Instant, WorkLabel, Site),
     ) -> Handle {
         let id = self.0.numbers.record();
-        let took = start.elapsed();
+        let (took, call) = (start.elapsed(), RecordedCall::from(site));
         let bytes = pixels.iter().map(Memory::len).sum();
         self.change_with(bytes, move |session, state| {
             let value = state.names.value();
@@ -120,7 +121,7 @@ impl Session {
             state.images.given.insert(value, Placement::Replicated);
             state.stats.made.uploads += 1;
             state.trace.taken(start, took, label);
-            state.program.record(id, Op::Source(value), &[], shape, dtype, site);
+            state.program.record(id, Op::Source(value), &[], (shape, dtype), call);
         });
         Handle::new(self, Ok(id), (shape, dtype))
     }
@@ -135,7 +136,7 @@ impl Session {
         // On a single rank, rank 0's pixels are everyone's.
         let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
         let id = self.0.numbers.record();
-        let bytes = pixels.as_ref().map_or(0, HostBuffer::len);
+        let (bytes, call) = (pixels.as_ref().map_or(0, HostBuffer::len), RecordedCall::from(site));
         self.change_with(bytes, move |_, state| {
             let value = state.names.value();
             if let (Some(pixels), Placement::Replicated) = (&pixels, placement) {
@@ -143,20 +144,20 @@ impl Session {
             }
             state.images.give(value, shape.stored(), dtype, pixels, placement);
             state.images.given.insert(value, given);
-            state.program.record(id, Op::Source(value), &[], shape, dtype, site);
+            state.program.record(id, Op::Source(value), &[], (shape, dtype), call);
         });
         Handle::new(self, Ok(id), (shape, dtype))
     }
 
     /// Creates an image whose pixels are read on demand.
     pub(crate) fn source_later(&self, later: OnDemandImage, site: Site) -> Handle {
-        let (shape, dtype) = (later.shape.planar(), later.dtype);
+        let (shape, dtype, call) = (later.shape.planar(), later.dtype, RecordedCall::from(site));
         let id = self.0.numbers.record();
         self.change(move |state| {
             let value = state.names.value();
             state.images.on_demand.insert(value, later);
             state.images.given.insert(value, Placement::ROOT);
-            state.program.record(id, Op::Source(value), &[], shape, dtype, site);
+            state.program.record(id, Op::Source(value), &[], (shape, dtype), call);
         });
         Handle::new(self, Ok(id), (shape, dtype))
     }

@@ -42,8 +42,7 @@ impl Session {
                 _ => {
                     let (id, inputs) = (self.0.numbers.record(), node.inputs.iter().map(|n| made[n.0]));
                     let inputs: Vec<RecordId> = inputs.collect();
-                    state.program.record(id, node.op.clone(), &inputs, node.shape, node.dtype, node.site.site);
-                    node.site.line.into_iter().for_each(|line| state.program.recorded_at(id, line));
+                    state.program.record(id, node.op.clone(), &inputs, (node.shape, node.dtype), node.site);
                     id
                 }
             };
