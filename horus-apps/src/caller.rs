@@ -183,8 +183,8 @@ impl Caller {
         execution: &Execution,
         print: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Session> {
-        let explained = |builder: Builder| if execution.explain { builder.explain(print) } else { builder };
-        self.session(&execution.session, execution.explain, explained)
+        let explained = |builder: Builder| execution.explained(builder, print);
+        self.session(&execution.session, execution.explain.is_some(), explained)
     }
 
     /// Makes an interrupt, or a deadline counted from `started`, cancel the session's evaluations between two steps.

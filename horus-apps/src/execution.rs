@@ -65,16 +65,35 @@ pub struct Execution {
     #[command(flatten)]
     pub session: SessionOptions,
 
-    /// Print the plan: each step, its image, and why it is needed
-    #[arg(long)]
-    pub explain: bool,
+    /// Print the plan: each step, its image, and why it is needed. svg draws the program as recorded and
+    /// what it became, and prints nothing else
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    pub explain: Option<ExplainForm>,
+}
+
+/// The form of explained plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExplainForm {
+    /// Lines of text.
+    Text,
+    /// A drawing of each plan.
+    Svg,
 }
 
 impl Execution {
     /// Applies the options to a session; the rank that prints passes requested plans to `print`.
     pub fn apply(&self, builder: Builder, prints: bool, print: impl Fn(&str) + Send + Sync + 'static) -> Builder {
         let builder = self.session.apply(builder);
-        if self.explain && prints { builder.explain(print) } else { builder }
+        if prints { self.explained(builder, print) } else { builder }
+    }
+
+    /// Lets a session pass requested plans to `print`.
+    pub(crate) fn explained(&self, builder: Builder, print: impl Fn(&str) + Send + Sync + 'static) -> Builder {
+        match self.explain {
+            None => builder,
+            Some(ExplainForm::Text) => builder.explain(print),
+            Some(ExplainForm::Svg) => builder.explain_drawings(print),
+        }
     }
 }
 

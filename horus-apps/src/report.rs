@@ -9,6 +9,7 @@ use std::time::Duration;
 use horus::prelude::*;
 use horus_core::device::Compilation;
 use horus_core::plan::BusyTimes;
+use horus_core::plan::drawing::stack;
 
 use crate::caller::Caller;
 use crate::outbox::Stream;
@@ -23,6 +24,8 @@ pub struct Printer {
     is_unread: AtomicBool,
     /// Texts of plans, for a report.
     plan_texts: Mutex<Vec<String>>,
+    /// Drawings of plans, which are printed at the end.
+    drawings: Mutex<Vec<String>>,
 }
 
 impl Default for Printer {
@@ -43,8 +46,8 @@ impl Printer {
     }
 
     fn to(caller: &Arc<Caller>, stream: Stream) -> Printer {
-        let (failure, is_unread, plan_texts) = Default::default();
-        Printer { caller: Arc::clone(caller), failure, stream, is_unread, plan_texts }
+        let (failure, is_unread, plan_texts, drawings) = Default::default();
+        Printer { caller: Arc::clone(caller), failure, stream, is_unread, plan_texts, drawings }
     }
 
     /// Stores the text of a plan, unless there are many: each picture of a series has one.
@@ -59,6 +62,23 @@ impl Printer {
     /// The stored texts of plans.
     pub(crate) fn plan_texts(&self) -> Vec<String> {
         self.plan_texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Stores a drawing of a plan, unless there are many.
+    pub(crate) fn store_drawing(&self, drawing: &str) {
+        const MOST: usize = 64;
+        let mut kept = self.drawings.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < MOST {
+            kept.push(drawing.to_owned());
+        }
+    }
+
+    /// Prints the stored drawings as one SVG file.
+    pub(crate) fn print_drawings(&self) {
+        let drawings = std::mem::take(&mut *self.drawings.lock().unwrap_or_else(PoisonError::into_inner));
+        if !drawings.is_empty() {
+            self.print(&stack(&drawings).trim_end());
+        }
     }
 
     /// Prints a text.

@@ -48,8 +48,10 @@ use horus_core::comm::agree::agree_on;
 use horus_core::error::Audience;
 use horus_core::image::Values;
 use horus_core::io::{on_root, same_file};
+use horus_core::report;
 
 use crate::caller::{Caller, OutputFile};
+use crate::execution::ExplainForm;
 use crate::interrupts;
 use crate::progress::Bar;
 use crate::report::Printer;
@@ -291,7 +293,9 @@ fn session(
     printer: &Arc<Printer>,
 ) -> Result<Session> {
     let (first, printer) = (comm.rank() == 0, Arc::clone(printer));
-    let (prints, keeps) = (options.execution.explain, options.report.is_some());
+    let keeps = options.report.is_some();
+    let (draws, prints) = (options.draws(), options.execution.explain == Some(ExplainForm::Text));
+    let drawn = Arc::clone(&printer);
     let told = move |text: &str| {
         if keeps {
             printer.store_plan(text);
@@ -311,6 +315,9 @@ fn session(
         if let Some(bar) = bar.map(Arc::clone) {
             builder = builder.observer(move |progress| bar.update(&progress));
         }
+        if first && draws {
+            builder = builder.explain_drawings(move |drawing| drawn.store_drawing(drawing));
+        }
         if first && (prints || keeps) { builder.explain(told) } else { builder }
     })
 }
@@ -328,11 +335,16 @@ pub fn printed(session: &Session, printer: &Printer) -> Result<()> {
 struct Records {
     trace: Option<OutputFile>,
     report: Option<OutputFile>,
+    /// The page of an earlier run.
+    earlier: Option<String>,
 }
 
 impl Records {
     /// Creates the files.
-    fn of(caller: &Caller, session: &Session, options: &BatchOptions) -> Result<Records> {
+    fn of(caller: &Caller, session: &Session, options: &BatchOptions, work: &RunFiles) -> Result<Records> {
+        if options.report_images && !matches!(work, RunFiles::Single { .. }) {
+            return Err(Error::Config("--report-images shows one picture and its result".into()));
+        }
         let create = |path: &Option<PathBuf>| -> Result<Option<OutputFile>> {
             let mut target = None;
             if let Some(path) = path {
@@ -351,11 +363,27 @@ impl Records {
             });
             distinct?.map_err(Error::Config)?;
         }
-        Ok(Records { trace: create(&options.trace)?, report: create(&options.report)? })
+        let read = |path: &PathBuf| {
+            on_root(session, "reading the page of an earlier run", || {
+                let page = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+                // A file that is no page is an error now, not after the run.
+                report::beside(&page, &page).map(|_| page).map_err(|e| e.to_string())
+            })?
+            .map_err(|e| Error::read(path, e))
+        };
+        let earlier = options.report_beside.as_ref().map(read).transpose()?;
+        Ok(Records { trace: create(&options.trace)?, report: create(&options.report)?, earlier })
     }
 
-    /// Writes them.
-    fn write(self, caller: &Caller, session: &Session, options: &BatchOptions, printer: &Printer) -> Result<()> {
+    /// Writes them. `images` are the pictures of the page, made after it.
+    fn write(
+        self,
+        caller: &Caller,
+        session: &Session,
+        options: &BatchOptions,
+        printer: &Printer,
+        images: impl FnOnce() -> Result<Vec<(String, Vec<u8>)>>,
+    ) -> Result<()> {
         if let Some(path) = &options.trace {
             written(session, path, self.trace, &session.trace_json()?.unwrap_or_default())?;
         }
@@ -363,9 +391,16 @@ impl Records {
             let words: Vec<_> = caller.words().iter().map(|word| word.to_string_lossy()).collect();
             let name = caller.command_line().first().map(PathBuf::from).unwrap_or_default();
             let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let page = session.report(&format!("{name} {}", words.join(" ")), &printer.plan_texts())?;
-            written(session, path, self.report, &page.unwrap_or_default())?;
+            let (title, plans) = (format!("{name} {}", words.join(" ")), printer.plan_texts());
+            let page = session.report(&title, &plans)?;
+            let images = images()?;
+            let page = page.map(|page| {
+                let page = report::with_images(&page, &images)?;
+                self.earlier.as_ref().map_or(Ok(page.clone()), |earlier| report::beside(earlier, &page))
+            });
+            written(session, path, self.report, &page.transpose()?.unwrap_or_default())?;
         }
+        printer.print_drawings();
         Ok(())
     }
 }

@@ -93,9 +93,9 @@ pub(super) fn run(
     open.map_err(Error::Config)?;
     let printer = Arc::new(Printer::of(caller));
     let session = session(caller, options, job.steps_per_pixel, comm, None, &printer)?;
-    let records = Records::of(caller, &session, options)?;
+    let records = Records::of(caller, &session, options, &job.work)?;
     let all = pictures.len();
-    let bar = SeriesBar::new(first && !options.quiet && !alone && caller.has_terminal(), all);
+    let bar = SeriesBar::new(first && !options.is_quiet() && !alone && caller.has_terminal(), all);
     let (json, printer) = (job.json, &*printer);
     let mut tally = NumbersTally { caller, first, json, printer, bar, printed: 0, failed: 0, bytes: 0 };
     if alone {
@@ -119,7 +119,7 @@ pub(super) fn run(
     }
     tally.bar.finish();
     let NumbersTally { failed, .. } = tally;
-    records.write(caller, &session, options, printer)?;
+    records.write(caller, &session, options, printer, || Ok(Vec::new()))?;
     printed(&session, printer)?;
     printer.leave_open(&session);
     Ok(if failed > 0 { RunEnd::Failed(format!("{failed} of {all} pictures failed")) } else { RunEnd::Done })

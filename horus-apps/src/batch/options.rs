@@ -9,7 +9,7 @@ use horus::prelude::*;
 use horus_core::io::{Format, Orientation};
 use horus_core::machine::Machine;
 
-use crate::execution::{Execution, parse_count};
+use crate::execution::{Execution, ExplainForm, parse_count};
 
 /// Options of a program over pictures; flatten them into its command line.
 #[derive(Args, Clone, Debug)]
@@ -109,10 +109,18 @@ pub struct BatchOptions {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// Write a page of HTML about the run: plans, times predicted and measured, memory, transfers
-    /// and their reasons
+    /// Write a page of HTML about the run: the program and what it became, times predicted and
+    /// measured, memory over time, transfers and their reasons
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+
+    /// Show thumbnails of the picture and of the result in the page of --report
+    #[arg(long, requires = "report")]
+    pub report_images: bool,
+
+    /// A page of an earlier run, which --report shows beside this one
+    #[arg(long, value_name = "FILE", requires = "report")]
+    pub report_beside: Option<PathBuf>,
 
     /// Print the result's memory, file reads, time and regions without computing or writing
     /// anything
@@ -209,7 +217,17 @@ impl BatchOptions {
 
     /// Returns `true` if the run reports what its session does, which a session does from its beginning only.
     pub(crate) fn observes(&self) -> bool {
-        self.verbose > 0 || self.execution.explain || self.trace.is_some() || self.report.is_some()
+        self.verbose > 0 || self.execution.explain.is_some() || self.trace.is_some() || self.report.is_some()
+    }
+
+    /// Returns `true` if the run prints nothing about itself.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet || self.draws()
+    }
+
+    /// Returns `true` if the run prints drawings of its plans.
+    pub(crate) fn draws(&self) -> bool {
+        self.execution.explain == Some(ExplainForm::Svg)
     }
 
     /// The least severe messages to log.

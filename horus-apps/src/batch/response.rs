@@ -112,7 +112,25 @@ impl Savable for Product {
     }
 }
 
+/// Rows and columns of a thumbnail at most.
+const THUMBNAIL: usize = 160;
+
 impl Response {
+    /// A small PNG file of the image: of a volume the middle level, of channels that are no colours the first. Floats
+    /// are shown from their smallest to their largest value. Collective.
+    pub(crate) fn thumbnail(&self) -> Result<Vec<u8>> {
+        let (pixels, is_float) = match self {
+            Response::Picture(image) => (image.colours().to_unit(), image.dtype().is_float()),
+            Response::Mask(mask) => (mask.convert(), false),
+        };
+        let level = pixels.slice(pixels.depth() / 2);
+        let level = if matches!(level.channels(), 1 | 3) { level } else { level.channel(0) };
+        let side = |n: usize| (n * THUMBNAIL / level.height().max(level.width()).max(THUMBNAIL)).max(1);
+        let small = level.resize(side(level.height()), side(level.width()), Resampling::Area);
+        let scaling = if is_float { Scaling::Range } else { Scaling::Unit };
+        small.encode(Format::Png, &SaveOptions { scaling, ..SaveOptions::default() })
+    }
+
     /// The size and type of the image.
     pub(crate) fn kind(&self) -> (Shape, DType) {
         match self {

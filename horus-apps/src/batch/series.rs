@@ -64,9 +64,9 @@ pub(super) fn run(
 
     let printer = Arc::new(Printer::of(caller));
     let session = session(caller, options, job.steps_per_pixel, comm, None, &printer)?;
-    let records = Records::of(caller, &session, options)?;
+    let records = Records::of(caller, &session, options, &job.work)?;
     caller.watch(&session, options.deadline, started);
-    let bar = Rc::new(SeriesBar::new(first && !options.quiet && caller.has_terminal(), pairs.len()));
+    let bar = Rc::new(SeriesBar::new(first && !options.is_quiet() && caller.has_terminal(), pairs.len()));
     let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
     let inputs = pairs.iter().map(|p| p.input.as_path());
     let series = session.series(inputs, |picture| (job.operation)(picture)).recorded_once();
@@ -90,10 +90,10 @@ pub(super) fn run(
     }
     bar.finish();
     tally.time = started.elapsed();
-    if first && !options.quiet {
+    if first && !options.is_quiet() {
         printer.print(&format!("{}: {tally}", job.name));
     }
-    records.write(caller, &session, options, &printer)?;
+    records.write(caller, &session, options, &printer, || Ok(Vec::new()))?;
     printed(&session, &printer)?;
     let left = pairs.len() - tally.written - tally.failed;
     if left > 0 {

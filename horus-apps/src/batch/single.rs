@@ -10,7 +10,7 @@ use horus_core::comm::Communicator;
 use horus_core::device::{Compilation, Device};
 use horus_core::io::{Format, on_first, same_file};
 
-use super::{BatchJob, BatchOptions, Comparison, Product, Records, STANDARD, printed, session, stores};
+use super::{BatchJob, BatchOptions, Comparison, Product, Records, Response, STANDARD, printed, session, stores};
 use crate::caller::Caller;
 use crate::progress::Bar;
 use crate::report::{Breakdown, ForecastComparison, Printer, RunComparison, Summary, describe_picture};
@@ -47,9 +47,9 @@ pub(super) fn run(
     // If the picture goes to stdout, by any name, messages go to stderr.
     let piped = output.as_os_str() == STANDARD || caller.file(output).is_ok_and(|file| file.is_stdout());
     let printer = Arc::new(if piped { Printer::on_stderr(caller) } else { Printer::of(caller) });
-    let bar = Arc::new(Bar::new(first && !options.quiet && caller.has_terminal()));
+    let bar = Arc::new(Bar::new(first && !options.is_quiet() && caller.has_terminal()));
     let session = session(caller, options, job.steps_per_pixel, comm, Some(&bar), &printer)?;
-    let records = Records::of(caller, &session, options)?;
+    let records = Records::of(caller, &session, options, &job.work)?;
     if options.dry_run {
         let picture = read(caller, &session, input, options)?;
         let response = (job.operation)(&picture)?;
@@ -86,8 +86,13 @@ pub(super) fn run(
     }
     let run = whole(caller, job, session, (input, output), options.format.as_deref(), started, &bar)?;
     let session = &run.session;
-    records.write(caller, session, options, &printer)?;
-    if !options.quiet && first {
+    let images = || {
+        let both = [(input, Response::Picture(run.picture.clone())), (output, run.response.image.clone())];
+        let shown = both.iter().filter(|_| options.report_images);
+        shown.map(|(path, image)| Ok((path.display().to_string(), image.thumbnail()?))).collect()
+    };
+    records.write(caller, session, options, &printer, images)?;
+    if !options.is_quiet() && first {
         let forecasted = if options.verbose > 0 { Some(forecasted(session, &run.breakdown)?) } else { None };
         printer.print(&Summary {
             name: job.name,
@@ -190,7 +195,7 @@ fn compare(
 ) -> Result<()> {
     let unified = run.session.device().is_some_and(|device| device.memory().is_unified());
     let mut options = BatchOptions { trace: None, ..job.options.clone() };
-    options.execution.explain = false;
+    options.execution.explain = None;
     let cpu = Some("cpu".to_owned());
     match comparison {
         Comparison::Cpu => options.execution.session.device = cpu,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use horus::prelude::*;
-use horus_core::error::Audience;
+use horus_core::error::{Audience, SourceLine};
 use horus_core::image::{ValueReader, Values};
 use horus_core::io::on_first;
 use horus_core::ops::describe::{Accepts, Parameter};
@@ -63,6 +63,12 @@ impl<V: Values> Values for PrintedValues<V> {
         let (read, lines) = (self.values.reader(), self.lines);
         Arc::new(move |from| lines(read(from)))
     }
+}
+
+/// Names the operation that recorded these values, with its place in the chain, and what they depend on that has no name yet.
+pub(super) fn record_by(handles: Vec<&Handle>, (place, call): (usize, &'static str)) {
+    let word = SourceLine { file: "", line: place as u32, call };
+    handles.into_iter().for_each(|handle| handle.recorded_at(word));
 }
 
 /// The answer that shows `values` in `lines`.
@@ -196,6 +202,7 @@ impl Chain {
             if !files.0.contains_key(path) {
                 let read = batch::open(session, path, options).map_err(|e| call.at(i, e.into()))?;
                 let read = if self.alpha == AlphaTreatment::Channel { read } else { read.colours() };
+                Current::read(read.clone()).recorded_by((0, "operand"));
                 files.0.insert(path.clone(), read);
             }
         }
@@ -204,6 +211,7 @@ impl Chain {
 
     /// Records the chain on a picture. Computes nothing.
     pub(crate) fn record(&self, picture: AnyImage, files: &ArgumentFiles) -> Result<ChainResult> {
+        Current::read(picture.clone()).recorded_by((0, "input"));
         let input = Current::opened(picture, self.alpha);
         let mut current = input.clone();
         for (i, call) in self.calls.iter().enumerate() {
@@ -215,9 +223,14 @@ impl Chain {
                 RecordFunction::Numbers(_) => Ok(on.clone()),
             };
             if let RecordFunction::Numbers(record) = call.operation.record {
-                return record(&current, &arguments).map(ChainResult::Numbers).map_err(told);
+                let answer = record(&current, &arguments).map_err(told)?;
+                let mut handles = Vec::new();
+                answer.handles(&mut handles);
+                record_by(handles, (i + 1, call.operation.name));
+                return Ok(ChainResult::Numbers(answer));
             }
             let made = recorded(&current).map_err(told)?;
+            made.recorded_by((i + 1, call.operation.name));
             made.check().map_err(|e| told(e.into()))?;
             let moved = |alpha: &Current| if call.operation.moves() { recorded(alpha) } else { Ok(alpha.clone()) };
             current = made.after(current, moved).map_err(told)?;

@@ -81,6 +81,9 @@ fn execute(caller: &Arc<Caller>) -> u8 {
         if job.json && !matches!(job.work, RunFiles::Numbers { .. }) {
             return wrong("--json prints numbers, and these operations yield a picture".into());
         }
+        if job.options.draws() && matches!(job.work, RunFiles::Numbers { .. }) {
+            return wrong("--explain=svg prints a drawing, and these operations print numbers; use --report".into());
+        }
         match recorder.chain.present(|| line::absent(&job.work, &job.options)) {
             Ok(None) => {}
             Ok(Some(usage)) => return wrong(usage),

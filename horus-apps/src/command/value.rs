@@ -2,10 +2,11 @@
 
 use horus::prelude::*;
 use horus_core::dispatch;
+use horus_core::image::LoopState;
 use horus_core::io::Format;
 use horus_core::session::Session;
 
-use super::chain::ChainError;
+use super::chain::{ChainError, record_by};
 use crate::batch::{Product, Response};
 
 /// The value that the next operation of a chain takes.
@@ -161,6 +162,16 @@ impl Current {
     /// The first error among recorded operations.
     pub(crate) fn check(&self) -> Result<()> {
         pixels!(self, image => image.check()).unwrap_or(Ok(()))
+    }
+
+    /// Names the operation that recorded the value, with its place in the chain.
+    pub(crate) fn recorded_by(&self, operation: (usize, &'static str)) {
+        let mut handles = Vec::new();
+        let known: Result<(), ChainError> = pixels!(self, image => image.handles(&mut handles));
+        // Operations refuse pixels of unknown types.
+        if known.is_ok() {
+            record_by(handles, operation);
+        }
     }
 
     /// The image to save. Floats on the scale of integers are scaled to `0..=1` if a file of this format and these

@@ -201,7 +201,7 @@ fn check(job: &BatchJob) -> Result<()> {
         ("--dry-run", options.dry_run),
         ("--dry-run-ranks", options.dry_run_ranks.is_some()),
         ("--deadline", options.deadline.is_some()),
-        ("--explain", options.execution.explain),
+        ("--explain", options.execution.explain.is_some()),
     ];
     if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
         return Err(Error::Config(format!("profile: {flag} cannot be combined with it")));
