@@ -127,7 +127,7 @@ mod tests {
             both.contains("<td>peak of host memory, MB<td class=n>2.000<td class=n>0.000<td class=n>0.00"),
             "{both}"
         );
-        assert!(!both.contains("upload") && both.contains("horus --&gt; &lt;a&gt;"), "{both}");
+        assert!(!both.contains("<td>upload") && both.contains("horus --&gt; &lt;a&gt;"), "{both}");
         // A browser decodes the attributes to both pages.
         let inner: Vec<String> = both
             .split("srcdoc=\"")
