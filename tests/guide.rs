@@ -166,6 +166,7 @@ fn each_method_is_described_or_named() {
         "cast",
         "channels",
         "affine_inside",
+        "around",
         "box_variance",
         "check",
         "compare",
