@@ -133,24 +133,6 @@ impl PyImage {
         NumpyBlocks::new(shape, any::named(dtype)?, &blocks)?.image(py, session, name)
     }
 
-    /// An image of a large array, called `name` in messages, of which only the pixels of this image are in memory, from
-    /// this row and column on: exactly those that are read. This image lives until then.
-    fn around(
-        &self,
-        py: Python<'_>,
-        session: &PySession,
-        name: &str,
-        shape: [usize; 4],
-        corner: (usize, usize),
-    ) -> PyResult<PyImage> {
-        let [depth, height, width, channels] = shape;
-        let shape = Shape::volume(depth, height, width, channels);
-        each!(&self.any, image => {
-            let whole = detached(py, || image.around(name, shape, corner))?;
-            Ok(session.image(AnyElement::into_any(whole)))
-        })
-    }
-
     /// The regions that computing this image reads from images of parts: first row, first column, rows and columns;
     /// `None` for an image from which it reads nothing.
     fn reads(&self, py: Python<'_>, sources: Vec<PyRef<'_, PyImage>>) -> PyResult<Vec<Option<[usize; 4]>>> {

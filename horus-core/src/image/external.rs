@@ -57,15 +57,6 @@ impl<T: Element> Image<T> {
         Ok(Image::from_handle(session.source_of_device(shape, T::TAG, pixels, copied, call)?))
     }
 
-    /// An image of which only these pixels are known, from a row and a column on: this image is a source in memory, and
-    /// lives until the result is evaluated. What is computed reads exactly these pixels.
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn around(&self, name: &str, shape: Shape, corner: (usize, usize)) -> Result<Image<T>> {
-        let session = self.session();
-        Ok(Image::from_handle(session.source_around(self.handle(), shape, corner, name, Call::of("around"))?))
-    }
-
     /// Evaluates the image and exports its pixels on the session's GPU to another library. Work
     /// that is queued later on `stream` (a CUDA stream, or 1 or 2 for a default stream) sees
     /// complete pixels, and may write to arrays that the image was computed from. Without a stream

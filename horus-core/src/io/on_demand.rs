@@ -138,9 +138,7 @@ impl AnyImage {
         let source = own.filter(|_| is_shared || session.rank() == 0);
         let OnDemandPicture { kind: (shape, dtype), chunk, levels, beside, lacks: missing_bytes, .. } = known;
         let (shape, part, path) = (shape.stored(), 0..shape.depth, path.into());
-        let known = None;
-        let later =
-            OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes, part, path, source, is_shared, known };
+        let later = OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes, part, path, source, is_shared };
         Ok(AnyImage::from_handle(session.source_later(later, site)))
     }
 }

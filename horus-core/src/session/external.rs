@@ -8,8 +8,8 @@ use crate::host::external::{DeviceArray, External};
 use crate::host::sequential_output::SequentialOutput;
 use crate::ir::graph::{Graph, Op};
 use crate::plan::state::Placement;
-use crate::session::{Handle, OnDemandImage, Session};
-use crate::shape::{Region, Shape, Window};
+use crate::session::{Handle, Session};
+use crate::shape::{Shape, Window};
 
 impl Session {
     /// Host memory outside Horus, read in place.
@@ -72,31 +72,6 @@ impl Session {
         state.program.record(id, Op::Source(value), &[], (shape, dtype), call.site);
         drop(state);
         Ok(Handle::new(self, Ok(id), (shape, dtype)))
-    }
-
-    /// Creates an image of which only the pixels of another are known, from a row and a column on. The other image is a
-    /// source in memory, and lives until this image is evaluated. Messages call the new image `name`.
-    pub(crate) fn source_around(
-        &self,
-        part: &Handle,
-        shape: Shape,
-        (top, left): (usize, usize),
-        name: &str,
-        call: Call,
-    ) -> Result<Handle> {
-        let id = part.look()?;
-        let Shape { height, width, .. } = part.shape;
-        let region = Region { top, left, height, width };
-        let is_inside = top + height <= shape.height && left + width <= shape.width;
-        if !is_inside || (part.shape.depth, part.shape.channels) != (shape.depth, shape.channels) {
-            return Err(Error::parameter(
-                call,
-                format!("{} at row {top}, column {left} is not inside {shape}", part.shape),
-            ));
-        }
-        let value = self.lock("finding an image")?.program.value(id);
-        let value = value.ok_or_else(|| Error::parameter(call, "the image is not in memory"))?;
-        Ok(self.source_later(OnDemandImage::around((region, value), shape.stored(), part.dtype, name), call.site))
     }
 
     /// Evaluates a value and exports its pixels on the device, uploading them if necessary.

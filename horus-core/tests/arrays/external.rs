@@ -168,22 +168,3 @@ fn memory_that_is_kept_is_given_back_and_plans_are_made_anew() {
     assert!(left.kept == 0 && left.current < used.current && left.peak == used.peak, "{left:?}");
     assert_eq!(image.gauss(2.0).to_vec().unwrap(), want);
 }
-
-/// Of a large image only the pixels that are read are there.
-#[test]
-fn an_image_is_known_in_one_region() {
-    for device in DEVICES {
-        let session = Session::on(device()).build().unwrap();
-        let whole = Image::<f32>::from_fn(&session, 40, 50, |y, x| ((50 * y + x) * 7 % 31) as f32);
-        let shape = Shape::new(40, 50, 1);
-        let part = Image::<f32>::from_slice(&session, (9, 12), &whole.crop(6, 10, 9, 12).to_vec().unwrap());
-        let around = part.around("a large image", shape, (6, 10)).unwrap();
-        // Three rows and columns on each side of the result.
-        let smooth = |image: &Image<f32>, columns| image.box_mean((7, 7)).crop(9, 13, 3, columns).to_vec();
-        assert_eq!(smooth(&around, 6).unwrap(), smooth(&whole, 6).unwrap());
-        let error = smooth(&around, 7).unwrap_err().to_string();
-        assert!(error.contains("a large image") && error.contains("is known"), "{error}");
-        let error = part.around("a large image", shape, (32, 10)).unwrap_err().to_string();
-        assert!(error.contains("is not inside"), "{error}");
-    }
-}

@@ -6,13 +6,13 @@ Needs Dask (``pip install 'horus-image[dask]'``), and is loaded when it is asked
 from __future__ import annotations
 
 import bisect
-import contextlib
 import math
 import multiprocessing
 import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, product
 from typing import Any, Final, NamedTuple, TypeVar
@@ -32,7 +32,7 @@ except ImportError as error:
 from . import _horus
 from ._dtype import ready
 from ._foreign import is_on_gpu, on_host
-from ._image import Array, Image, asarray, made, native
+from ._image import Array, Image, made, native
 from ._ranks import ALONE
 from ._session import Session, chosen_threads, current, recording_parts
 from ._zonal import BAND, STATISTICS, Zones, checked, entered, measured, table
@@ -85,7 +85,7 @@ def map_overlap(
         The last two axes are rows and columns. Axes before these hold other pictures; arrays that have any have the same. Of a store - of
         Zarr or HDF5, or anything else with a shape, a type and slices - each task reads what it needs by itself: nothing is kept for, or
         sent to, the neighbours of a chunk, as it is of an array of Dask. It reads the rows of a few chunks of the store at a time.
-        Chunks of CuPy are computed on their GPU, and make a result of such chunks.
+        Chunks of CuPy are computed on their GPU, and make a result of such chunks: pixels pass through the host's memory.
     chunks : optional
         Chunks of the rows and columns of the result, in any form that Dask takes; by default those of the first array.
     volume : bool, optional
@@ -154,7 +154,9 @@ def map_overlap(
             parts = [given.parts(region, loop, f"overlap-{i}-{token}", graph) for i, (given, region) in needed]
             corners = tuple(tuple(corner for corner, _ in of) for of in parts)
             extents = tuple(sizes[i] for sizes, i in zip(pictures, loop, strict=True))
-            task = _Chunk(recorded, found, window, _band(result, found, window, kinds, regions), corners, extents)
+            # A GPU has no caches for bands, and a start for each.
+            band = _band(result, found, window, kinds, regions) if on_gpu is None else window[0].stop - window[0].start
+            task = _Chunk(recorded, found, window, band, corners, extents)
             key = name, *loop, *found.at(*place, 0)
             graph[key] = (task, *(part for of in parts for _, part in of))
     read = [given.array for given in inputs if given.store is None]
@@ -244,41 +246,17 @@ class _Kind(NamedTuple):
         other = self.shape[0 if self.axes.volume else 2] if self.axes.count == 3 else 1
         return columns * other * self.dtype.itemsize
 
-    def image(self, session: Session, blocks: Sequence[tuple[int, int, Any]]) -> tuple[Image, _horus.Image]:
-        """An image of a whole picture of which these blocks are here, or one on a GPU, and what has its pixels."""
+    def image(self, session: Session, blocks: Sequence[tuple[int, int, Array]]) -> tuple[Image, _horus.Image]:
+        """An image of a whole picture of which these blocks are here, and what reads them."""
         code = native(self.dtype)
         rows, columns = self.shape[self.axes.rows :][:2]
         levels = self.shape[0] if self.axes.volume else 1
         channels = self.shape[2] if self.axes.channels else 1
-        extents = levels, rows, columns, channels
-        if blocks and is_on_gpu(blocks[0][2]):
-            [(top, left, block)] = blocks
-            pixels = block.view(np.uint8) if code == "bool" else block
-            source = asarray(pixels, channels=self.axes.channels, copy=False)._core
-            whole = source.around(session._core, _NAME, extents, (top, left))
-        else:
-            parts = [(top, left, self._part(block)) for top, left, block in blocks]
-            source = whole = _horus.Image.of_parts(session._core, _NAME, "u8" if code == "bool" else code, extents, parts)
-        core = _horus.convert(whole, "bool") if code == "bool" else whole
+        parts = [(top, left, self._part(block)) for top, left, block in blocks]
+        stored = "u8" if code == "bool" else code
+        source = _horus.Image.of_parts(session._core, _NAME, stored, (levels, rows, columns, channels), parts)
+        core = _horus.convert(source, "bool") if code == "bool" else source
         return made(core, session, 3 if self.axes.volume else 2, self.axes.channels), source
-
-    def block(self, blocks: Sequence[tuple[int, int, Any]], like: Any) -> list[tuple[int, int, Any]]:
-        """Blocks that make a rectangle, as one on the GPU of an array."""
-        if not blocks:
-            return []
-        found = [(y, x, np.asarray(_Rows(one).all() if isinstance(one, _Stored) else one, like=like)) for y, x, one in blocks]
-        top, left, last = found[0]
-        if len(found) > 1 or not last.flags.c_contiguous:
-            places = []
-            for y, x, block in found:
-                rows, columns = block.shape[self.axes.rows :][:2]
-                places.append(self.axes.at(slice(y - top, y - top + rows), slice(x - left, x - left + columns), slice(None)))
-            # The first block is the upper left one, and the last the lower right one.
-            extents = [part.stop for part in places[-1]]
-            last = np.empty([n or self.shape[axis] for axis, n in enumerate(extents)], self.dtype, like=like)
-            for place, (_, _, block) in zip(places, found, strict=True):
-                last[place] = block
-        return [(top, left, last)]
 
     def _part(self, block: Array) -> Array:
         """A block with axes of levels, rows, columns and channels."""
@@ -333,24 +311,24 @@ class _Chunk:
 
     def __call__(self, *blocks: Any) -> Any:
         on_gpu = next((block for block in blocks if is_on_gpu(block)), None)
-        with contextlib.nullcontext() if on_gpu is None else on_gpu.device:
-            found = [self._computed(self._given(at, blocks), on_gpu) for at in np.ndindex(self.pictures)]
-            return np.stack(found).reshape(self.pictures + found[0].shape) if self.pictures else found[0]
+        device = None if on_gpu is None else f"cuda:{on_gpu.device.id}"
+        given = [block if isinstance(block, _Stored) else on_host(block) for block in blocks]
+        found = [self._computed(at, given, device) for at in np.ndindex(self.pictures)]
+        every = np.stack(found).reshape(self.pictures + found[0].shape) if self.pictures else found[0]
+        if on_gpu is None:
+            return every
+        with on_gpu.device:
+            return np.asarray(every, like=on_gpu)
 
-    def _given(self, at: tuple[int, ...], blocks: Sequence[Any]) -> list[list[tuple[int, int, Any]]]:
-        """The blocks of a picture, by arrays, each with its first row and column."""
+    def _computed(self, at: tuple[int, ...], blocks: Sequence[Any], device: str | None) -> Array:
         every = iter(blocks)
-        return [
+        given = [
             [(*corner, _picture(next(every), at, kind.axes.count)) for corner in corners]
             for corners, kind in zip(self.corners, self.program.kinds, strict=True)
         ]
-
-    def _computed(self, given: Sequence[list[tuple[int, int, Any]]], on_gpu: Any) -> Any:
-        if on_gpu is not None:
-            return self._on_gpu(given, on_gpu)
         first, last = self.window[0].start, self.window[0].stop
         pixels: Array | None = None
-        with _session() as session:
+        with _session(device) as session:
             for start, part in self._bands(session, given):
                 shape = list(part.shape)
                 height, shape[self.axes.rows] = shape[self.axes.rows], last - first
@@ -362,15 +340,6 @@ class _Chunk:
                 pixels[self.axes.at(slice(start - first, start - first + height), slice(None), slice(None))] = part
         assert pixels is not None
         return pixels
-
-    def _on_gpu(self, given: Sequence[list[tuple[int, int, Any]]], like: Any) -> Any:
-        """The pixels on the GPU of an array, all at once: a band would have a start of its own, and there are no caches for it."""
-        with _session(f"cuda:{like.device.id}") as session:
-            blocks = [kind.block(of, like) for kind, of in zip(self.program.kinds, given, strict=True)]
-            image, sources = self.program.on(session, blocks)
-            found = np.asarray(image[self.axes.at(*self.window, slice(None))], like=like)
-            del sources  # which the image reads
-            return found
 
     def _bands(self, session: Session, given: Sequence[list[tuple[int, int, Any]]]) -> Iterator[tuple[int, Array]]:
         """First row and pixels of each band."""
@@ -394,7 +363,6 @@ class _Chunk:
 def _picture(block: Any, at: tuple[int, ...], count: int) -> Any:
     if isinstance(block, _Stored):
         return block.picture(at)
-    block = block if is_on_gpu(block) else np.asarray(block)
     return block[at] if block.ndim > count else block
 
 
@@ -442,10 +410,6 @@ class _Rows:
         """True if nothing of this region must be read."""
         first, last = self._range()
         return region is None or first <= region[0] and region[0] + region[2] <= last
-
-    def all(self) -> Array:
-        """The pixels of the whole region."""
-        return self._block(self.of.region[0], self.of.region[0] + self.of.region[2])[2]
 
     def read(self, region: _Region | None) -> None:
         """Read what of this region is not there, and drop what it does not need."""
@@ -596,7 +560,7 @@ _idle: dict[tuple[str | None, int | None], list[Session]] = {}
 _lock = threading.Lock()
 
 
-@contextlib.contextmanager
+@contextmanager
 def _session(device: str | None = None) -> Iterator[Session]:
     """A session of a task's own: evaluations of one session take turns."""
     kind = device, _share()

@@ -47,45 +47,6 @@ pub(crate) struct OnDemandImage {
     pub(crate) source: Option<Arc<dyn RegionSource>>,
     /// Every rank has a source.
     pub(crate) is_shared: bool,
-    /// The only region that can be read, and the image of its pixels, which is in memory.
-    pub(crate) known: Option<Box<(Rect, ValueId)>>,
-}
-
-/// The pixels of an image around the only region that is known.
-struct UnknownPixels {
-    shape: Shape,
-    dtype: DType,
-    known: Region,
-}
-
-impl RegionSource for UnknownPixels {
-    fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    fn chunk(&self) -> (usize, usize) {
-        (1, 1)
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        0
-    }
-
-    fn fill(&self, region: Region, _: &mut [u8], _: &Workers) -> Result<(), String> {
-        Err(format!("a region of {region} is read, and only a region of {} is known", self.known))
-    }
-
-    fn counted(&self) -> FileTraffic {
-        FileTraffic::default()
-    }
-
-    fn is_partial(&self) -> bool {
-        true
-    }
 }
 
 /// An image in memory as a source of regions.
@@ -263,16 +224,7 @@ impl OnDemandImage {
         let (part, path) = (0..shape.depth, Path::new(name).into());
         let beside = stock.scratch_bytes();
         let (missing_bytes, source) = (0, Some(stock));
-        let (is_shared, known) = (false, None);
-        OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes, part, path, source, is_shared, known }
-    }
-
-    /// An image of this shape, of which only the pixels of an image in memory are known.
-    pub(crate) fn around((region, value): (Region, ValueId), shape: Shape, dtype: DType, name: &str) -> OnDemandImage {
-        let Region { top, left, height, width } = region;
-        let unknown = UnknownPixels { shape, dtype, known: region };
-        let known = Some(Box::new((Rect::at(top, left, height, width), value)));
-        OnDemandImage { known, ..OnDemandImage::of(Arc::new(unknown), name) }
+        OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes, part, path, source, is_shared: false }
     }
 
     /// An image that will be in memory and read by regions.
@@ -289,7 +241,6 @@ impl OnDemandImage {
             path,
             source: None,
             is_shared: false,
-            known: None,
         }
     }
 
@@ -528,9 +479,6 @@ impl<'a> RegionInputs<'a> {
 impl RegionSupply for RegionInputs<'_> {
     fn source(&mut self, of: ValueId, region: Rect) -> Option<ValueId> {
         let later = self.state.images.on_demand.get(&of).filter(|_| !self.state.images.in_memory.contains_key(&of))?;
-        if let Some((_, value)) = later.known.as_deref().filter(|(known, _)| *known == region) {
-            return Some(*value);
-        }
         if let Some(known) = self.known.get(&(of, region)) {
             return Some(*known);
         }
