@@ -166,7 +166,6 @@ fn each_method_is_described_or_named() {
         "cast",
         "channels",
         "affine_inside",
-        "around",
         "box_variance",
         "check",
         "compare",

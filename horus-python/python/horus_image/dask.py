@@ -154,9 +154,7 @@ def map_overlap(
             parts = [given.parts(region, loop, f"overlap-{i}-{token}", graph) for i, (given, region) in needed]
             corners = tuple(tuple(corner for corner, _ in of) for of in parts)
             extents = tuple(sizes[i] for sizes, i in zip(pictures, loop, strict=True))
-            # A GPU has no caches for bands, and a start for each.
-            band = _band(result, found, window, kinds, regions) if on_gpu is None else window[0].stop - window[0].start
-            task = _Chunk(recorded, found, window, band, corners, extents)
+            task = _Chunk(recorded, found, window, _band(result, found, window, kinds, regions), corners, extents)
             key = name, *loop, *found.at(*place, 0)
             graph[key] = (task, *(part for of in parts for _, part in of))
     read = [given.array for given in inputs if given.store is None]
