@@ -11,7 +11,7 @@ import skimage.feature
 import skimage.measure
 
 import horus_image as hi
-from horus_image import measure
+from horus_image import measure, ndimage
 
 Array = np.ndarray[Any, Any]
 PLANE = ("orientation", "axis_major_length", "axis_minor_length", "eccentricity")
@@ -252,3 +252,18 @@ def test_profiles(dtype: Any) -> None:
                 assert far.max() <= slack and np.mean(far > 1e-5) < 0.1
                 lazy = measure.profile_line(hi.asarray(one, channels=one.ndim == 3), src, dst, **given)
                 np.testing.assert_array_equal(lazy, found)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 2, 4)])
+def test_an_array_without_pixels_has_no_values(shape: tuple[int, ...]) -> None:
+    empty = np.zeros(shape, np.int32)
+    assert ndimage.value_indices(empty) == scipy.ndimage.value_indices(empty) == {}
+    assert ndimage.value_indices(empty, ignore_value=1) == {}
+
+
+def test_extremes_ignore_nan() -> None:
+    pixels, labels = np.array([np.nan, np.nan, 1.0, np.nan, 3.0]), [1, 1, 2, 2, 2]
+    assert ndimage.extrema(pixels) == (1.0, 3.0, (2,), (4,))
+    least, most, low, high = ndimage.extrema(pixels, labels, [1, 2])
+    assert (least.tolist(), most.tolist(), low, high) == ([np.inf, 1.0], [-np.inf, 3.0], [(0,), (2,)], [(0,), (4,)])
+    assert ndimage.minimum_position(pixels[:2]) == ndimage.maximum_position(pixels[:2]) == (0,)

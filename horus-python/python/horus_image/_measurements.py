@@ -364,6 +364,8 @@ def _extreme(name: str, input: Any, labels: Any, index: Any) -> Measured:
 def minimum_position(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Positions:
     """The position of the first smallest pixel of each label (``scipy.ndimage.minimum_position``); the first pixel for a label that no pixel has.
 
+    Pixels that are NaN are ignored; of nothing else, the position is that of the first. SciPy raises `IndexError`, or orders NaN last of a label.
+
     Examples
     --------
     >>> from horus_image.ndimage import minimum_position
@@ -376,7 +378,7 @@ def minimum_position(input: ArrayLike, labels: ArrayLike | None = None, index: A
 @public("ndimage", rust="argmax", opencv="cv.minMaxLoc", accel=Terms("unlabelled finite", times=16))
 @of_any_library
 def maximum_position(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Positions:
-    """The position of the first largest pixel of each label (``scipy.ndimage.maximum_position``), as `minimum_position`.
+    """The position of the first largest pixel of each label (``scipy.ndimage.maximum_position``), as `minimum_position`, also with NaN.
 
     Examples
     --------
@@ -397,6 +399,8 @@ def _position(name: str, input: Any, labels: Any, index: Any) -> Positions:
 @of_any_library
 def extrema(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Extrema:
     """The smallest and the largest pixel of each label, and their first positions (``scipy.ndimage.extrema``).
+
+    Pixels that are NaN are ignored, as by `minimum_position`; of nothing else, the extremes are infinity and minus infinity.
 
     Examples
     --------
@@ -437,11 +441,13 @@ def value_indices(arr: ArrayLike, *, ignore_value: int | None = None) -> dict[An
     if pixels.dtype.kind not in "iu":
         raise ValueError(f"Parameter 'arr' must be an integer array, not one of {pixels.dtype}")
     flat = pixels.ravel()
+    if not flat.size:
+        return {}
     # NumPy sorts few distinct numbers without comparisons.
-    few = flat.size > 0 and int(flat.max()) - int(flat.min()) < 1 << 16
+    few = int(flat.max()) - int(flat.min()) < 1 << 16
     order = (np.subtract(flat, flat.min()).astype(np.uint16) if few else flat).argsort(kind="stable")
     ordered = flat[order]
-    starts = np.flatnonzero(np.concatenate([np.ones(min(flat.size, 1), bool), ordered[1:] != ordered[:-1]]))
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     places = [np.split(along, starts[1:]) for along in _indices(order, pixels.shape)]
     found = dict(zip(ordered[starts], zip(*places, strict=True) if places else [()], strict=True))
     if ignore_value is not None:
