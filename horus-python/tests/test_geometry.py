@@ -217,6 +217,31 @@ def test_maps_across_the_levels_of_a_volume(order: int) -> None:
             assert np.count_nonzero(apart) <= 0.01 * apart.size, f"{name} {mode}"
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"order": 9}, {"mode": "x"}, {"output": np.zeros(2)}, {"output": "x"}, {"output": [1]}, {"output": "c8"}, {"cval": "x"}], ids=str
+)
+def test_arguments_of_a_mapping_are_checked_before_it_is_called(wrong: dict[str, Any]) -> None:
+    def mapping(at: tuple[int, ...]) -> tuple[int, ...]:
+        raise AssertionError("called")
+
+    with pytest.raises((RuntimeError, TypeError, ValueError)):
+        ndimage.geometric_transform(np.ones(3), mapping, **wrong)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_a_mapping_gives_the_positions_along_each_axis(dtype: Any) -> None:
+    image = photo((7, 9, 3)).astype(dtype)
+
+    def mapping(at: tuple[int, ...], move: float, scale: float) -> tuple[float, ...]:
+        return (at[0] * scale + move, at[1] - move, at[2] * 0.5, 99.0)
+
+    given: dict[str, Any] = {"output_shape": (4, 5, 6), "order": 1, "mode": "mirror", "extra_arguments": (0.25,), "extra_keywords": {"scale": 1.5}}
+    found = ndimage.geometric_transform(image, mapping, **given)
+    np.testing.assert_allclose(found, scipy.ndimage.geometric_transform(image, mapping, **given), rtol=1e-6)
+    with pytest.raises(TypeError, match="fewer than 3 numbers"):
+        ndimage.geometric_transform(image, lambda at: at[:2])
+
+
 def test_what_is_not_there_says_so() -> None:
     image = photo((8, 9))
     for call, told in (

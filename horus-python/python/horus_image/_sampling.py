@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -217,10 +217,23 @@ def geometric_transform(
     extents = spatial if output_shape is None else tuple(output_shape)
     if not spatial or not extents:
         raise RuntimeError("input and output rank must be > 0")
-    points = [tuple(mapping(at, *extra_arguments, **(extra_keywords or {})))[: len(spatial)] for at in np.ndindex(*extents)]
-    if any(len(point) < len(spatial) for point in points):
-        raise TypeError(f"geometric_transform: mapping returns fewer than {len(spatial)} numbers, one for each axis of the image")
-    places = np.array(points, np.float64).reshape(-1, len(spatial)).T.reshape(len(spatial), *extents)
+    spline_order(order)
+    edge(mode)
+    if pixels.dtype.kind != "c":
+        output_type(output, pixels.dtype)
+        number(cval)
+    if isinstance(output, np.ndarray) and output.shape != (*extents, *pixels.shape[len(spatial) :]):
+        raise RuntimeError("output shape not correct")
+
+    def positions() -> Iterator[float]:
+        for at in np.ndindex(*extents):
+            point = tuple(mapping(at, *extra_arguments, **(extra_keywords or {})))
+            if len(point) < len(spatial):
+                raise TypeError(f"geometric_transform: mapping returns fewer than {len(spatial)} numbers, one for each axis of the image")
+            yield from point[: len(spatial)]
+
+    flat = np.fromiter(positions(), np.float64, math.prod(extents) * len(spatial))
+    places = flat.reshape(-1, len(spatial)).T.reshape(len(spatial), *extents)
     found: Pixels = map_coordinates(pixels, places, output, order, mode, cval, prefilter)
     return found
 
