@@ -470,10 +470,10 @@ image = np.random.default_rng(0).random((70, 80))
 for _ in range(2):
     ndi.generic_filter(image, np.max, 3)
 ndi.label(image > 0.5)
-restoration.denoise_tv_chambolle(image)
+restoration.denoise_nl_means(image)
 skimage.feature.corner_harris(image)
 rank.windowed_histogram((image * 255).astype(np.uint8), disk(3))
-assert ndi.generic_filter.__module__ == "scipy.ndimage" and restoration.denoise_tv_chambolle is restoration.denoise_tv_chambolle
+assert ndi.generic_filter.__module__ == "scipy.ndimage" and restoration.denoise_nl_means is restoration.denoise_nl_means
 assert "skimage.filters.ridges" not in sys.modules, "loaded when it is used"
 try:
     ndi.generic_filter(image)
@@ -489,7 +489,7 @@ def test_a_profile_names_what_is_not_in_the_table(tmp_path: Path) -> None:
     lines = dict(re.findall(r"^(\S+) +(\d+ +\d+ +\d+) .*\n +\d+ x not served$", ran.stderr, re.MULTILINE))
     named = {name: [int(number) for number in numbers.split()] for name, numbers in lines.items()}
     assert named.pop("scipy.ndimage.generic_filter") == [3, 0, 3]
-    once = ("restoration.denoise_tv_chambolle", "feature.corner_harris", "filters.rank.windowed_histogram", "morphology.disk")
+    once = ("restoration.denoise_nl_means", "feature.corner_harris", "filters.rank.windowed_histogram", "morphology.disk")
     ours = {name: numbers for name, numbers in named.items() if name.startswith("skimage")}
     assert ours == {f"skimage.{name}": [1, 0, 1] for name in once}, "and no call of a library to itself"
     assert re.search(r"^scipy.ndimage.gaussian_filter +\d", ran.stderr, re.MULTILINE), "through scikit-image"
@@ -498,7 +498,7 @@ def test_a_profile_names_what_is_not_in_the_table(tmp_path: Path) -> None:
 def test_a_profile_of_libraries_that_are_loaded_ends() -> None:
     import skimage.restoration
 
-    originals = scipy.ndimage.generic_filter, skimage.feature.corner_harris, skimage.restoration.denoise_tv_chambolle
+    originals = scipy.ndimage.generic_filter, skimage.feature.corner_harris, skimage.restoration.denoise_nl_means
     module = types.ModuleType("taken")
     module.corners = originals[1]  # type: ignore[attr-defined]
     sys.modules["taken"] = module
@@ -508,19 +508,44 @@ def test_a_profile_of_libraries_that_are_loaded_ends() -> None:
         accel.install(smallest=0, profile=True)
         module.corners(image)
         scipy.ndimage.generic_filter(image, np.max, 3)
-        skimage.restoration.denoise_tv_chambolle(image)
-        for name in ("scipy.ndimage.generic_filter", "skimage.feature.corner_harris", "skimage.restoration.denoise_tv_chambolle"):
+        skimage.restoration.denoise_nl_means(image)
+        for name in ("scipy.ndimage.generic_filter", "skimage.feature.corner_harris", "skimage.restoration.denoise_nl_means"):
             counts = _profile._functions[name]
             assert counts.reasons == {"not served": 1} and name in accel.report()
         function = pickle.loads(pickle.dumps(module.corners))
         assert function is module.corners is skimage.feature.corner_harris and function.__wrapped__ is originals[1]
         accel.uninstall()
-        assert (scipy.ndimage.generic_filter, skimage.feature.corner_harris, skimage.restoration.denoise_tv_chambolle) == originals
+        assert (scipy.ndimage.generic_filter, skimage.feature.corner_harris, skimage.restoration.denoise_nl_means) == originals
         assert module.corners is originals[1] and skimage.feature.corner.corner_harris is originals[1]
         accel.install(smallest=0)
         assert skimage.feature.corner_harris is originals[1], "no profile"
     finally:
         del sys.modules["taken"]
+
+
+def test_a_profile_loads_and_counts_nothing_of_others() -> None:
+    program = """
+import sys
+import skimage.data, skimage.feature, skimage.filters, skimage.restoration
+from skimage.feature import corner_harris
+from horus_image import accel
+before = set(sys.modules)
+originals = dict(vars(skimage.data))
+accel.install(profile=True)
+assert {name for name in set(sys.modules) - before if name.startswith("skimage.")} == set()
+assert corner_harris is skimage.feature.corner_harris and corner_harris.__module__ == "skimage.feature"
+hashed = skimage.data.file_hash
+assert hashed.__module__.startswith("pooch"), hashed.__module__
+del sys.modules["skimage.restoration"]
+find = skimage.restoration.__getattr__
+accel.uninstall()
+assert skimage.restoration.__getattr__ is not find
+assert corner_harris.__module__ == "skimage.feature.corner" and not hasattr(skimage.filters.gaussian, "__wrapped__")
+import scipy.ndimage
+assert not hasattr(scipy.ndimage.gaussian_filter, "__horus__")
+"""
+    ran = run("-c", program, HORUS_ACCEL="")
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_a_script_is_verified(tmp_path: Path) -> None:

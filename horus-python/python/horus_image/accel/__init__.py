@@ -152,7 +152,6 @@ def uninstall() -> None:
     atexit.unregister(_print_differences)
     if _finder not in sys.meta_path:
         return
-    sys.meta_path.remove(_finder)
     Settings.profile = False
     pairs = _others.forget()
     for name, rows in _BY_MODULE.items():
@@ -161,6 +160,7 @@ def uninstall() -> None:
             if hasattr(function, "__horus__"):
                 pairs[id(function)] = function, function.__horus__.original
     _exchange(pairs)
+    sys.meta_path.remove(_finder)
 
 
 def report() -> str:

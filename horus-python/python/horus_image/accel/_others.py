@@ -18,8 +18,8 @@ _PUBLIC: Final = re.compile(r"scipy\.ndimage|skimage\.filters\.rank|skimage\.[a-
 _noted: dict[int, tuple[Function, Function]] = {}
 """Each function that counts the calls of another, and that, by the identity of the first."""
 
-_lazy: dict[str, Function] = {}
-"""Of modules that load their functions when they are used, what finds these."""
+_lazy: dict[int, tuple[types.ModuleType, Function]] = {}
+"""Modules that load their functions when they are used, and what finds these, by the identity of the module."""
 
 
 def is_public(module: str) -> bool:
@@ -32,24 +32,30 @@ def note(module: types.ModuleType) -> None:
     for name in list(vars(module)):
         _counted(module, name, vars(module)[name])
     find = vars(module).get("__getattr__")
-    if find is None or module.__name__ in _lazy:
+    if find is None or id(module) in _lazy:
         return
-    _lazy[module.__name__] = find
+    _lazy[id(module)] = module, find
     module.__getattr__ = lambda name: _counted(module, name, find(name))  # type: ignore[method-assign]
 
 
 def note_loaded(module: types.ModuleType) -> dict[int, tuple[Function, Function]]:
     """Counts those of a module whose functions others may have taken by name; returns these with what counts them, by identity."""
     note(module)
+    # What a module would load at first use is left unloaded.
+    loaded: dict[str, Any] = {}
+    for name, other in list(sys.modules.items()):
+        if name.startswith(f"{module.__name__}.") and isinstance(other, types.ModuleType):
+            loaded.update((own, value) for own, value in vars(other).items() if getattr(value, "__module__", None) == name)
     for name in getattr(module, "__all__", ()):
-        getattr(module, name)
-    return {id(original): (original, function) for function, original in _noted.values() if function.__module__ == module.__name__}
+        if name not in vars(module) and name in loaded:
+            _counted(module, name, loaded[name])
+    return {id(original): (original, function) for function, original in _noted.values()}
 
 
 def forget() -> dict[int, tuple[Function, Function]]:
     """Finds functions as before; returns what counts the calls of others, and those, by identity."""
-    for name, find in _lazy.items():
-        sys.modules[name].__getattr__ = find  # type: ignore[method-assign]
+    for module, find in _lazy.values():
+        module.__getattr__ = find  # type: ignore[method-assign]
     found = dict(_noted)
     _lazy.clear()
     _noted.clear()
@@ -61,6 +67,8 @@ def _counted(module: types.ModuleType, name: str, value: Any) -> Any:
     if name.startswith("_") or not inspect.isroutine(value) or hasattr(value, "__horus__") or id(value) in _noted:
         return value
     library, public = module.__name__.partition(".")[0], f"{module.__name__}.{name}"
+    if (getattr(value, "__module__", None) or "").partition(".")[0] != library:
+        return value  # another library's, which a module only uses
 
     @functools.wraps(value)
     def function(*args: Any, **kwargs: Any) -> Any:
