@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from horus_image import accel
-from horus_image.accel import _calls, _profile
+from horus_image.accel import _calls, _opencv, _profile
 
 CASES: Final = int(os.environ.get("HORUS_CASES", "12"))
 ROWS: Final = [row for row in _calls.ROWS if row.library == "cv2"]
@@ -349,11 +349,31 @@ FALLING: Final[dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]]] = {
     "a short table": ("LUT", (GREY, np.zeros(9, np.uint8)), {}),
     "another size": ("resize", (GREY, (31, 17)), {}),
     "no size": ("resize", (GREY, (0, 0)), {}),
+    "one factor": ("resize", (GREY, None), {"fx": 0.5}),
+    "factors beside those of the size": ("resize", (GREY, None), {"fx": 0.5001, "fy": 0.5}),
+    "factors of another mean": ("resize", (GREY, None), {"fx": 0.5001, "fy": 0.5, "interpolation": cv2.INTER_AREA}),
+    "factors of other places": ("resize", (GREY, (0, 0)), {"fx": 0.5, "fy": 0.4999, "interpolation": cv2.INTER_NEAREST}),
+    "an array as a list of rows": ("calcHist", (GREY, [0], None, [8], [0, 256]), {}),
+    "no truth value": ("boxFilter", (GREY, -1, (3, 3)), {"normalize": "x"}),
+    "nothing for a truth value": ("boxFilter", (GREY, -1, (3, 3)), {"normalize": None}),
+    "no iterations": ("erode", (GREY, None), {"iterations": -1}),
+    "an isolated border": ("pyrDown", (GREY,), {"borderType": cv2.BORDER_REFLECT | cv2.BORDER_ISOLATED}),
+    "two channels in a large window": ("medianBlur", (np.dstack([GREY, GREY]), 7), {}),
+    "a list of taps": ("filter2D", (GREY, -1, [[1.0, 2.0]]), {}),
+    "lists of taps": ("sepFilter2D", (GREY, -1, [1.0, 2.0], [1.0]), {}),
+    "a list as a table": ("LUT", (GREY, list(range(256))), {}),
+    "a table of other channels": ("LUT", (GREY, np.zeros((64, 1, 4), np.uint8)), {}),
+    "no derivative": ("Sobel", (GREY, cv2.CV_16S, 0, 0), {}),
+    "a negative derivative": ("Sobel", (GREY, cv2.CV_16S, -1, 0), {}),
+    "an even derivative": ("Sobel", (GREY, cv2.CV_16S, 1, 0), {"ksize": 4}),
+    "a derivative of a higher order": ("Scharr", (GREY, cv2.CV_16S, 1, 1), {}),
+    "an empty Laplacian": ("Laplacian", (GREY, cv2.CV_16S), {"ksize": 0}),
+    "a large Laplacian": ("Laplacian", (GREY, cv2.CV_16S), {"ksize": 33}),
 }
 
 
 @pytest.mark.parametrize("what", FALLING)
-def test_a_call_that_is_not_served_is_opencv_s(what: str) -> None:
+def test_a_call_that_is_not_served_is_opencv_s(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     name, args, kwargs = FALLING[what]
     found, expected = (outcome(function, *args, **kwargs) for function in (getattr(cv2, name), ORIGINALS[name]))
     assert not served(name) and type(found) is type(expected)
@@ -361,6 +381,100 @@ def test_a_call_that_is_not_served_is_opencv_s(what: str) -> None:
         assert str(found) == str(expected) and found.__context__ is None
     else:
         np.testing.assert_equal(found, expected)
+    assert "horus_image" not in capsys.readouterr().err
+
+
+LINE: Final = np.ones(3, np.float32)
+FILTERS: Final[dict[str, tuple[Any, ...]]] = {
+    "Sobel": (1, 0),
+    "Scharr": (1, 0),
+    "sepFilter2D": (LINE, LINE),
+    "filter2D": (np.ones((3, 3), np.float32),),
+    "Laplacian": (),
+    "boxFilter": ((3, 3),),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_every_type_of_result_is_opencv_s_or_refused_alike(name: str) -> None:
+    options: list[dict[str, Any]] = [{}]
+    if name == "Laplacian":
+        options += [{"ksize": 3}, {"ksize": 5}]
+    elif name == "boxFilter":
+        options += [{"normalize": False}]
+    for dtype in "BHhfd":
+        image = GREY.astype(dtype)
+        for ddepth in range(-1, 7):
+            for more in options:
+                found, expected = (outcome(f, image, ddepth, *FILTERS[name], **more) for f in (getattr(cv2, name), ORIGINALS[name]))
+                what = f"{dtype} into {ddepth}, {more}"
+                assert type(found) is type(expected), what
+                if isinstance(expected, Exception):
+                    assert str(found) == str(expected), what
+                else:
+                    assert found.dtype == expected.dtype, what
+                    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3, err_msg=what)
+    assert served(name) >= 5
+
+
+@pytest.mark.parametrize("size", [None, (0, 0)])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_halves_of_all_channels_are_opencv_s(size: Any, channels: int) -> None:
+    rng = np.random.default_rng(6)
+    image = rng.integers(0, 256, (40, 50, channels), dtype=np.uint8)[..., slice(None) if channels > 1 else 0]
+    for method in (cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_AREA):
+        given = {"fx": 0.5, "fy": 0.5, "interpolation": method}
+        np.testing.assert_array_equal(cv2.resize(image, size, **given), ORIGINALS["resize"](image, size, **given))
+    assert served("resize") == 3
+
+
+@pytest.mark.parametrize("anchor", [(0, 0), (2, 1), (-1, 2), (3, 3)])
+@pytest.mark.parametrize("name", ["erode", "dilate", "morphologyEx"])
+def test_the_anchor_of_no_kernel_is_opencv_s(name: str, anchor: tuple[int, int]) -> None:
+    args = (GREY, cv2.MORPH_OPEN, None) if name == "morphologyEx" else (GREY, None)
+    found, expected = (outcome(function, *args, anchor=anchor) for function in (getattr(cv2, name), ORIGINALS[name]))
+    assert type(found) is type(expected) and served(name) == (anchor != (3, 3))
+    if isinstance(expected, Exception):
+        assert str(found) == str(expected)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_taps_that_are_refused_once_are_refused_at_once() -> None:
+    kernel = np.ones((7, 7)) / 49
+    _opencv._unit.cache_clear()
+    for _ in range(3):
+        cv2.filter2D(GREY.astype(np.uint16), -1, kernel)
+    assert not served("filter2D")
+    found = _opencv._unit.cache_info()
+    assert (found.misses, found.hits) == (1, 2)
+
+
+def test_nothing_is_computed_for_another_dst(monkeypatch: pytest.MonkeyPatch) -> None:
+    def computed(*_: Any) -> None:
+        raise AssertionError("computed")
+
+    monkeypatch.setattr(_opencv._horus.Program, "of", computed)
+    monkeypatch.setattr(_opencv, "label", computed)
+    monkeypatch.setattr(_opencv, "_counts", computed)
+    wrong = np.zeros((3, 4), np.uint8)
+    for found, name in (
+        (cv2.medianBlur(GREY, 3, wrong), "medianBlur"),
+        (cv2.equalizeHist(GREY, wrong), "equalizeHist"),
+        (cv2.threshold(GREY, 0, 255, cv2.THRESH_OTSU, wrong), "threshold"),
+        (cv2.connectedComponents(GREY, wrong, 4), "connectedComponents"),
+    ):
+        assert found is not None and not served(name)
+        (reason,) = _profile._functions[f"cv2.{name}"].reasons
+        assert reason == "NotImplementedError: an array for the result of another type or shape"
+
+
+def test_medians_are_served_on_a_cpu_where_they_are_faster() -> None:
+    accel.install()
+    for rows, ksize, expected in ((1000, 5, 0), (130, 7, 1), (120, 7, 0), (200, 51, 0), (210, 51, 1), (400, 77, 0)):
+        _profile.clear()
+        cv2.medianBlur(np.zeros((rows, rows), np.uint8), ksize)
+        assert served("medianBlur") == expected, (rows, ksize)
 
 
 def test_only_large_pictures_are_served_on_a_cpu() -> None:
@@ -373,7 +487,20 @@ def test_only_large_pictures_are_served_on_a_cpu() -> None:
         assert served("erode") == expected
         cv2.threshold(picture, 9, 255, 0)
         assert not served("threshold")
-    assert list(_profile._functions["cv2.threshold"].reasons) == ["NotImplementedError: a call that is faster by OpenCV on a CPU"]
+    assert list(_profile._functions["cv2.threshold"].reasons) == ["a call that is faster by OpenCV on a CPU"]
+
+
+def test_arguments_of_what_a_cpu_never_computes_are_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    accel.install()
+
+    def examined(*_: Any) -> None:
+        raise AssertionError("examined")
+
+    monkeypatch.setattr(_calls.Served, "bound", examined)
+    for name in ("blur", "boxFilter", "threshold", "adaptiveThreshold", "equalizeHist", "calcHist", "LUT", "cvtColor", "pyrDown", "resize"):
+        args, kwargs = CALLS[name](np.random.default_rng(0))
+        getattr(cv2, name)(*args, **kwargs)
+        assert list(_profile._functions[f"cv2.{name}"].reasons) == ["a call that is faster by OpenCV on a CPU"]
 
 
 def test_other_versions_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,8 @@ class Terms(NamedTuple):
     """The type of a number of NumPy that the result is, where Horus returns one of Python."""
     times: int = 1
     """The smallest image that is served has so many times the pixels of others, of a function that the original computes faster."""
+    on_cpu: bool = True
+    """Whether calls are served where the device is a CPU, if no smallest image is set."""
 
 
 SUMS: Final = (1e-5, 1e-12)

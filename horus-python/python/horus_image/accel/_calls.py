@@ -98,7 +98,9 @@ class Served:
             return "arguments that the function does not have"
         given.update(kwargs)
         image = given.pop(self._places[0], None)
-        if type(image) is list and len(image) == 1 and self._places[0] == "images":
+        if self._places[0] == "images":
+            if type(image) not in (list, tuple) or len(image) != 1:
+                return "other than a list of one image"  # an array is a list of its rows
             image = image[0]
         if type(image) is not np.ndarray:
             return f"an image of type {type(image).__name__}"
@@ -153,7 +155,7 @@ class Served:
         began = time.perf_counter()
         call: Call | str
         try:
-            call = self.bound(args, kwargs)
+            call = _opencv.FASTER if not self.row.accel.on_cpu and _opencv.is_on_cpu() else self.bound(args, kwargs)
             if isinstance(call, Call) and not Settings.verify:
                 result = self.made(call)
                 _profile.count(self.row.public, None, time.perf_counter() - began)

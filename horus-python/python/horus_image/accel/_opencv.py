@@ -32,11 +32,17 @@ Taps = tuple[float, ...]
 
 _BORDERS: Final = {0: "constant", 1: "nearest", 2: "reflect", 4: "mirror"}
 _ISOLATED: Final = 16
-_DEPTHS: Final = {0: "u8", 2: "u16", 3: "i16", 4: "i32", 5: "f32", 6: "f64"}
-"""OpenCV's numbers of types."""
-
 ANY: Final = "BHhfd"
 """Types of pixels that are served, by NumPy's letters."""
+
+_DEPTHS: Final = {0: "B", 2: "H", 3: "h", 5: "f", 6: "d"}
+"""These types by OpenCV's numbers."""
+
+_SEPARABLE: Final = {"B": ANY, "H": ANY, "h": ANY, "f": "fd", "d": "d"}
+"""By the type of pixels: into which types OpenCV has separable filters. It has others of floats, into integers, which are not served."""
+
+_PLANAR: Final = {"B": ANY, "H": "Hfd", "h": "hfd", "f": "f", "d": "d"}
+"""Into which types it has filters by kernels of two axes."""
 
 MEGA: Final = 10**6
 """Pixels, each channel counted. On a CPU calls are served from so many on that they took less time than OpenCV's: with OpenCV 5.0, on two
@@ -48,10 +54,6 @@ OUTPUTS: Final = {"calcHist": "hist", "connectedComponents": "labels"}
 """Parameters for arrays that take the result, of functions where that is not `dst`."""
 
 
-def _refuse(what: str) -> NotImplementedError:
-    return NotImplementedError(what)
-
-
 def _is_int(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and type(value) is not bool
 
@@ -60,16 +62,23 @@ def _is_number(value: Any) -> bool:
     return (_is_int(value) or isinstance(value, (float, np.floating))) and math.isfinite(value)
 
 
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
 def _is_pair(value: Any) -> bool:
     return isinstance(value, (tuple, list)) and len(value) == 2 and all(map(_is_int, value))
 
 
-_KINDS: Final = {"int": _is_int, "float": _is_number, "Pair": _is_pair}
+_KINDS: Final = {"bool": _is_truth, "int": _is_int, "float": _is_number, "Pair": _is_pair}
 """By the annotation of a parameter: which arguments OpenCV takes for it."""
 
 
-def _opencv(unless: str, bounds: tuple[float, float] = (0.0, 0.0)) -> Callable[[Function], Function]:
-    """A function of OpenCV: which of its calls are OpenCV's own, in Markdown, and how far results of floats may differ."""
+def _opencv(unless: str, bounds: tuple[float, float] = (0.0, 0.0), on_cpu: bool = True) -> Callable[[Function], Function]:
+    """A function of OpenCV: which of its calls are OpenCV's own, in Markdown, how far results of floats may differ, and whether calls on a
+    CPU are served."""
+    if not on_cpu:
+        unless = "; ".join(filter(None, ("the device is a CPU", unless)))
 
     def listed(function: Function) -> Function:
         kinds = {one.name: _KINDS[one.annotation] for one in inspect.signature(function).parameters.values() if one.annotation in _KINDS}
@@ -78,27 +87,35 @@ def _opencv(unless: str, bounds: tuple[float, float] = (0.0, 0.0)) -> Callable[[
         def called(image: Any, **given: Any) -> Any:
             for name, value in given.items():
                 if name in kinds and not kinds[name](value):
-                    raise _refuse(f"{name}={value!r}")
+                    raise NotImplementedError(f"{name}={value!r}")
             return function(image, **given)
 
-        return public("cv2", module="cv2", differs=unless, accel=Terms("finite", bounds))(called)
+        return public("cv2", module="cv2", differs=unless, accel=Terms("finite", bounds, on_cpu=on_cpu))(called)
 
     return listed
 
 
-def _check(image: Any, types: str, on_cpu: float, channels: bool = True) -> None:
-    """Refuses what is no picture of these types, rows and columns and maybe channels; on a CPU also one of fewer pixels."""
-    version = importlib.import_module("cv2").__version__
-    if not version.startswith("5."):
-        raise _refuse(f"OpenCV {version}")
-    if type(image) is not np.ndarray or image.dtype.char not in types or not image.size:
-        raise _refuse(f"a picture of {getattr(image, 'dtype', type(image).__name__)}")
-    if image.ndim != 2 and not (channels and image.ndim == 3 and 2 <= image.shape[2] <= 4):
-        raise _refuse(f"a picture of {image.ndim} axes" if image.ndim != 3 else f"a picture of {image.shape[2]} channels")
+FASTER: Final = "a call that is faster by OpenCV on a CPU"
+
+
+def is_on_cpu() -> bool:
+    """Returns true if calls are computed on a CPU, and those that OpenCV computes faster there are OpenCV's."""
     from ._calls import Settings
 
-    if Settings.smallest is None and image.size < on_cpu and _gpu_of(current()) is None:
-        raise _refuse("a call that is faster by OpenCV on a CPU")
+    return Settings.smallest is None and _gpu_of(current()) is None
+
+
+def _check(image: Any, types: str, on_cpu: float = 0.0, channels: bool = True) -> None:
+    """Refuses what is no image of these types, rows and columns and maybe channels; on a CPU also one of fewer pixels."""
+    version = importlib.import_module("cv2").__version__
+    if not version.startswith("5."):
+        raise NotImplementedError(f"OpenCV {version}")
+    if type(image) is not np.ndarray or image.dtype.char not in types or not image.size:
+        raise NotImplementedError(f"an image of {getattr(image, 'dtype', type(image).__name__)}")
+    if image.ndim != 2 and not (channels and image.ndim == 3 and 2 <= image.shape[2] <= 4):
+        raise NotImplementedError(f"an image of {image.ndim} axes" if image.ndim != 3 else f"an image of {image.shape[2]} channels")
+    if image.size < on_cpu and is_on_cpu():
+        raise NotImplementedError(FASTER)
 
 
 # Programs.
@@ -115,27 +132,44 @@ def _core(image: Array) -> Core:
     return asarray(np.ascontiguousarray(image), channels=image.ndim == 3, copy=False)._core
 
 
-def _computed(record: Callable[..., Core], image: Array, *options: Any) -> Array:
-    """The result of operations on the image of an array, by a program that is kept for other arrays like it."""
-    session, array, part = current(), np.ascontiguousarray(image), _part(options)
-    key = None if part is None else (record, part, array.dtype.char, array.shape)
+Form = tuple[np.dtype[Any], tuple[int, ...]]
+
+
+def _form(dst: Any) -> Form | None:
+    """The type and the shape of an array that is given for the result, if OpenCV may fill it."""
+    if dst is None:
+        return None
+    if type(dst) is not np.ndarray or not dst.flags.carray:
+        raise NotImplementedError("an array for the result of another layout")
+    return dst.dtype, dst.shape
+
+
+def _check_form(form: Form | None, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
+    if form is not None and form != (dtype, tuple(shape)):
+        raise NotImplementedError("an array for the result of another type or shape")
+
+
+def _computed(record: Callable[..., Core], image: Array, dst: Any, *options: Any) -> Array:
+    """The result of operations on the image of an array, in `dst` if there is one, by a program that is cached for other arrays like these."""
+    session, array, part, form = current(), np.ascontiguousarray(image), _part(options), _form(dst)
+    key = None if part is None else (record, part, array.dtype.char, array.shape, form)
     known = None if key is None else session._programs.get(key)
     memories = known.run([array]) if type(known) is _horus.Program else None
     if memories is None:
         recording = _horus.Recording(session._core, [_core(array)])
         result = record(*recording.images(), *options)
-        program, memories = _horus.Program.of(session._core, recording, [result], [_layout(result)], False)
+        layout = _layout(result)
+        _check_form(form, NATIVE[result.dtype], layout[0])
+        program, memories = _horus.Program.of(session._core, recording, [result], [layout], False)
         if key is not None and program is not None:
             _keep(session, key, program)
-    return np.asarray(memories[0])
+    return _stored(np.asarray(memories[0]), dst)
 
 
-def _stored(found: Array, dst: Any) -> Array:
-    """The result, in the array that is given for it if OpenCV would fill that."""
+def _stored(found: Array, dst: Array | None) -> Array:
+    """The result, in the array that is given for it."""
     if dst is None:
         return found
-    if type(dst) is not np.ndarray or dst.dtype != found.dtype or dst.shape != found.shape or not dst.flags.carray:
-        raise _refuse("an array for the result of another type, shape or layout")
     dst[...] = found
     return dst
 
@@ -146,7 +180,7 @@ def _stored(found: Array, dst: Any) -> Array:
 def _border(number: int) -> str:
     mode = _BORDERS.get(number & ~_ISOLATED)
     if mode is None:
-        raise _refuse(f"borderType={number}")
+        raise NotImplementedError(f"borderType={number}")
     return mode
 
 
@@ -154,16 +188,16 @@ def _anchored(size: Pair, anchor: Pair) -> Pair:
     """The row and the column of the anchor of a kernel of rows and columns."""
     at = size[0] // 2 if anchor[1] == -1 else anchor[1], size[1] // 2 if anchor[0] == -1 else anchor[0]
     if not (0 <= at[0] < size[0] and 0 <= at[1] < size[1]):
-        raise _refuse("an anchor outside the kernel")
+        raise NotImplementedError("an anchor outside the kernel")
     return at
 
 
-def _result_code(image: Array, ddepth: int) -> str:
-    """The type of a result; none is narrower than floats."""
-    code = CODES[image.dtype] if ddepth == -1 else _DEPTHS.get(ddepth)
-    if code is None or (image.dtype.kind == "f" and code not in ("f32", "f64")[image.dtype.char == "d" :]):
-        raise _refuse(f"ddepth={ddepth} of {image.dtype}")
-    return code
+def _result_code(image: Array, ddepth: int, results: dict[str, str]) -> str:
+    """The type of a result, among those for each type of pixels."""
+    kind = image.dtype.char if ddepth == -1 else _DEPTHS.get(ddepth)
+    if kind is None or kind not in results[image.dtype.char]:
+        raise NotImplementedError(f"ddepth={ddepth} of {image.dtype}")
+    return CODES[np.dtype(kind)]
 
 
 def _summed_in(image: Array, gain: float, code: str) -> str:
@@ -172,7 +206,7 @@ def _summed_in(image: Array, gain: float, code: str) -> str:
         return code
     low, high = limits(image.dtype)
     if max(-low, high) * gain >= 2.0**24:
-        raise _refuse("sums of integers beyond 2^24")
+        raise NotImplementedError("sums of integers beyond 2^24")
     return "f32"
 
 
@@ -218,13 +252,13 @@ def _linear(
     src: Array, ddepth: int, across: Taps, down: Taps, at: Pair, scale: float, delta: float, border: int, dst: Any
 ) -> Array:
     """A separable filter: of floats, or of integers by whole taps."""
-    code = _result_code(src, ddepth)
+    code = _result_code(src, ddepth, _SEPARABLE)
     gain = sum(map(abs, across)) * sum(map(abs, down))
     inner = _summed_in(src, abs(scale) * gain + abs(delta), code)
     if src.dtype.kind != "f" and not _is_whole(*across, *down, scale, delta):
-        raise _refuse("taps, a scale or a delta that are not whole")
+        raise NotImplementedError("taps, a scale or a delta that are not whole")
     options = inner, across, down, at, _border(border), float(scale), float(delta), code
-    return _stored(_computed(_separably, src, *options), dst)
+    return _computed(_separably, src, dst, *options)
 
 
 _BITS: Final = {"B": 8, "H": 16}
@@ -262,10 +296,10 @@ def GaussianBlur(
     width = round(across * reach + 1) | 1 if width <= 0 < across else width
     height = round(down * reach + 1) | 1 if height <= 0 < down else height
     if hint or width <= 0 or height <= 0 or not width % 2 or not height % 2:
-        raise _refuse("a hint, or a kernel that is not odd")
+        raise NotImplementedError("a hint, or a kernel that is not odd")
     _check(src, "BHfd", MEGA if width + height > 26 else NEVER if kind in _BITS else 4 * MEGA)
     taps = [_gaussian(int(size), max(sigma, 0.0), kind) for size, sigma in ((width, across), (height, down))]
-    return _stored(_computed(_smooth, src, *taps, _border(borderType)), dst)
+    return _computed(_smooth, src, dst, *taps, _border(borderType))
 
 
 def _box(core: Core, size: Pair, at: Pair, mode: str, normalize: bool, code: str) -> Core:
@@ -287,28 +321,28 @@ def _box(core: Core, size: Pair, at: Pair, mode: str, normalize: bool, code: str
 
 
 def _boxed(src: Any, ddepth: int, ksize: Pair, dst: Any, anchor: Pair, normalize: bool, border: int) -> Array:
-    _check(src, "Bfd", NEVER)
+    _check(src, "Bfd")
     size = int(ksize[1]), int(ksize[0])
     if min(size) < 1 or (border & _ISOLATED and 1 in src.shape[:2]):
-        raise _refuse("a kernel without pixels, or one that OpenCV reduces")
-    at, code, area = _anchored(size, anchor), _result_code(src, ddepth), size[0] * size[1]
+        raise NotImplementedError("a kernel without pixels, or one that OpenCV reduces")
+    at, code, area = _anchored(size, anchor), _result_code(src, ddepth, _SEPARABLE), size[0] * size[1]
     _summed_in(src, area, code)
     if src.dtype.kind != "f" and normalize and (code != "u8" or area == 2 or area > (4096 if area % 2 else 256)):
-        raise _refuse("means of integers into another type, of two, or of many")
-    return _stored(_computed(_box, src, size, at, _border(border), bool(normalize), code), dst)
+        raise NotImplementedError("means of integers into another type, of two, or of many")
+    return _computed(_box, src, dst, size, at, _border(border), bool(normalize), code)
 
 
-_MEANS: Final = "the device is a CPU; `int16`, `uint16`; of `uint8` means of 2 pixels, of more than 4096, or of more than 256 if that is even"
+_MEANS: Final = "`int16`, `uint16`; means of `uint8` of 2 pixels, of more than 4096, or of an even number above 256"
 
 
-@_opencv(f"{_MEANS}, or into another type", SUMS)
+@_opencv(f"{_MEANS}; means of `uint8` into another type", SUMS, on_cpu=False)
 def boxFilter(
     src: Any, ddepth: int, ksize: Pair, dst: Any = None, anchor: Pair = (-1, -1), normalize: bool = True, borderType: int = 4
 ) -> Array:
     return _boxed(src, ddepth, ksize, dst, anchor, normalize, borderType)
 
 
-@_opencv(_MEANS, SUMS)
+@_opencv(_MEANS, SUMS, on_cpu=False)
 def blur(src: Any, ksize: Pair, dst: Any = None, anchor: Pair = (-1, -1), borderType: int = 4) -> Array:
     return _boxed(src, -1, ksize, dst, anchor, True, borderType)
 
@@ -319,8 +353,9 @@ def _planar(core: Core, inner: str, taps: Taps, size: Pair, at: Pair, mode: str,
 
 
 @functools.lru_cache(maxsize=256)
-def _unit(taps: Taps, most: int, delta: float) -> float:
-    """The number of which all taps are whole multiples, if sums for pixels up to `most` are rounded alike however they are computed.
+def _unit(taps: Taps, most: int, delta: float) -> float | str:
+    """The number of which all taps are whole multiples, if sums for pixels up to `most` are rounded alike however they are computed;
+    otherwise why they are not.
 
     OpenCV rounds each product and each sum to 24 bits. No multiple of the unit may be so close to half a number that this matters.
     """
@@ -329,17 +364,17 @@ def _unit(taps: Taps, most: int, delta: float) -> float:
     unit = min(abs(tap) for tap in taps if tap)
     times = np.array(taps) / unit
     if np.abs(times - np.rint(times)).max() > 1e-5 * np.abs(times).max():
-        raise _refuse("taps that are no multiples of the smallest")
+        return "taps that are no multiples of the smallest"
     times = np.rint(times)
     highest, lowest = (most * int(times[signs].sum()) for signs in (times > 0, times < 0))
     if highest - lowest >= 2**23:
-        raise _refuse("taps that are large multiples of the smallest")
+        return "taps that are large multiples of the smallest"
     sums = np.arange(lowest, highest + 1) * unit + delta
     away = np.abs(sums - np.floor(sums) - 0.5).min()
     if math.frexp(unit)[0] == 0.5 and _is_whole(delta / unit):
         return unit  # nothing is rounded before the end
     if away <= (len(taps) + 4) * 2.0**-23 * (most * sum(map(abs, taps)) + abs(delta)):
-        raise _refuse("sums close to half a number")
+        return "sums close to half a number"
     return unit
 
 
@@ -348,22 +383,26 @@ def filter2D(
     src: Any, ddepth: int, kernel: Any, dst: Any = None, anchor: Pair = (-1, -1), delta: float = 0.0, borderType: int = 4
 ) -> Array:
     _check(src, ANY, 4 * MEGA if src.dtype.kind == "f" else MEGA // 4)
-    given = np.asarray(kernel)
-    if given.ndim != 2 or not given.any() or given.dtype.char not in ANY or not np.isfinite(given).all():
-        raise _refuse("a kernel of other types than pixels, of other axes, or of nothing but 0")
-    size, code = (given.shape[0], given.shape[1]), _result_code(src, ddepth)
-    taps = tuple(given.astype(np.float64 if code == "f64" else np.float32).ravel().tolist())
+    if type(kernel) is not np.ndarray or kernel.ndim != 2 or kernel.dtype.char not in ANY:
+        raise NotImplementedError("a kernel that is no array of two axes, of a type of pixels")
+    if not kernel.any() or not np.isfinite(kernel).all():
+        raise NotImplementedError("a kernel of nothing but 0, or taps that are not finite")
+    size, code = (kernel.shape[0], kernel.shape[1]), _result_code(src, ddepth, _PLANAR)
+    taps = tuple(kernel.astype(np.float64 if code == "f64" else np.float32).ravel().tolist())
     scale, inner = 1.0, code
     if code not in ("f32", "f64"):
         if len(taps) >= 50:
-            raise _refuse("a large kernel, by a Fourier transform")
+            raise NotImplementedError("a large kernel, by a Fourier transform")
         low, high = limits(src.dtype)
-        scale = _unit(taps, max(-low, high), float(delta))
+        unit = _unit(taps, max(-low, high), float(delta))
+        if isinstance(unit, str):
+            raise NotImplementedError(unit)
+        scale = unit
         taps = tuple(float(round(tap / scale)) for tap in taps)
     if src.dtype.kind != "f" and _is_whole(*taps):
         inner = _summed_in(src, sum(map(abs, taps)) + abs(delta / scale), code)
     options = inner, taps, size, _anchored(size, anchor), _border(borderType), scale, float(delta), code
-    return _stored(_computed(_planar, src, *options), dst)
+    return _computed(_planar, src, dst, *options)
 
 
 _DERIVATIVES: Final = (
@@ -377,16 +416,25 @@ def _check_derivative(src: Any, ddepth: int, ksize: int, others: float) -> None:
     """Refuses what is faster by OpenCV on a CPU: calls other than those of most gain below so many pixels."""
     _check(src, ANY, MEGA if src.dtype.char in "Hh" or (src.dtype.char == "B" and ddepth == 6) else others)
     if src.dtype.char == "f" and ksize > 5:
-        raise _refuse("sums of large terms that cancel")
+        raise NotImplementedError(f"ksize={ksize} of float32, whose large terms cancel")
+
+
+def _derivatives(dx: int, dy: int, ksize: int) -> tuple[Taps, Taps]:
+    """OpenCV's taps along rows and down columns."""
+    cv2 = importlib.import_module("cv2")
+    try:
+        across, down = cv2.getDerivKernels(dx, dy, ksize, ktype=6)
+    except cv2.error as error:
+        raise NotImplementedError(f"dx={dx}, dy={dy} and ksize={ksize}") from error
+    return tuple(across.ravel().tolist()), tuple(down.ravel().tolist())
 
 
 def _line(kernel: Any, kind: str) -> Taps:
-    given = np.asarray(kernel)
-    if given.ndim not in (1, 2) or not given.size or max(given.shape) != given.size or given.dtype.char not in ANY:
-        raise _refuse("a kernel that is no line of numbers")
-    if not np.isfinite(given).all():
-        raise _refuse("taps that are not finite")
-    return tuple(given.astype(np.float64 if kind == "d" else np.float32).ravel().tolist())
+    if type(kernel) is not np.ndarray or kernel.dtype.char not in ANY or kernel.ndim not in (1, 2) or not kernel.size:
+        raise NotImplementedError("a kernel that is no array of one or two axes, of a type of pixels")
+    if max(kernel.shape) != kernel.size or not np.isfinite(kernel).all():
+        raise NotImplementedError("a kernel that is no line, or taps that are not finite")
+    return tuple(kernel.astype(np.float64 if kind == "d" else np.float32).ravel().tolist())
 
 
 @_opencv("of integers taps with fractions; on a CPU below 4 megapixels", SUMS)
@@ -394,16 +442,15 @@ def sepFilter2D(
     src: Any, ddepth: int, kernelX: Any, kernelY: Any, dst: Any = None, anchor: Pair = (-1, -1), delta: float = 0.0, borderType: int = 4
 ) -> Array:
     _check(src, ANY, 4 * MEGA)
-    if np.asarray(kernelX).dtype != np.asarray(kernelY).dtype:
-        raise _refuse("kernels of two types")
     across, down = (_line(kernel, src.dtype.char) for kernel in (kernelX, kernelY))
+    if kernelX.dtype != kernelY.dtype:
+        raise NotImplementedError("kernels of two types")
     return _linear(src, ddepth, across, down, _anchored((len(down), len(across)), anchor), 1.0, delta, borderType, dst)
 
 
 def _derived(src: Any, ddepth: int, dx: int, dy: int, ksize: int, scale: float, delta: float, border: int, dst: Any) -> Array:
     _check_derivative(src, ddepth, ksize, 4 * MEGA)
-    kernels = importlib.import_module("cv2").getDerivKernels(dx, dy, ksize, ktype=6)
-    across, down = (tuple(kernel.ravel().tolist()) for kernel in kernels)
+    across, down = _derivatives(dx, dy, ksize)
     return _linear(src, ddepth, across, down, (len(down) // 2, len(across) // 2), scale, delta, border, dst)
 
 
@@ -435,18 +482,19 @@ def Laplacian(
     src: Any, ddepth: int, dst: Any = None, ksize: int = 1, scale: float = 1.0, delta: float = 0.0, borderType: int = 4
 ) -> Array:
     _check_derivative(src, ddepth, ksize, NEVER)
-    code, mode = _result_code(src, ddepth), _border(borderType)
+    if ksize < 1 or ksize % 2 == 0:
+        raise NotImplementedError(f"ksize={ksize}")
+    code, mode = _result_code(src, ddepth, _PLANAR if ksize in _LAPLACIANS else _SEPARABLE), _border(borderType)
     if src.dtype.kind != "f" and not _is_whole(scale, delta):
-        raise _refuse("a scale or a delta that are not whole")
+        raise NotImplementedError("a scale or a delta that are not whole")
     if ksize in _LAPLACIANS:
         taps = tuple(tap for row in _LAPLACIANS[ksize] for tap in row)
         inner = _summed_in(src, 16.0 * abs(scale) + abs(delta), code)
-        return _stored(_computed(_planar, src, inner, taps, (3, 3), (1, 1), mode, float(scale), float(delta), code), dst)
-    kernels = importlib.import_module("cv2").getDerivKernels(2, 0, ksize, ktype=6)
-    second, smooth = (tuple(kernel.ravel().tolist()) for kernel in kernels)
+        return _computed(_planar, src, dst, inner, taps, (3, 3), (1, 1), mode, float(scale), float(delta), code)
+    second, smooth = _derivatives(2, 0, ksize)
     gain = 2.0 * sum(map(abs, second)) * sum(map(abs, smooth))
     options = _summed_in(src, abs(scale) * gain + abs(delta), code), smooth, second, mode, float(scale), float(delta), code
-    return _stored(_computed(_laplacian, src, *options), dst)
+    return _computed(_laplacian, src, dst, *options)
 
 
 # Orders.
@@ -459,12 +507,12 @@ def _median(core: Core, ksize: int) -> Core:
     return _horus.rank(core, [(0, y, x) for y in reach for x in reach], ksize * ksize // 2, "nearest", 0.0)
 
 
-@_opencv("`float64`; on a CPU `ksize=3`, `float32`, and below 1/64 megapixel")
+@_opencv("`float64`; on a CPU `ksize` below 7 or above 75, and below 1/64 megapixel or 16 `ksize`² pixels")
 def medianBlur(src: Any, ksize: int, dst: Any = None) -> Array:
-    _check(src, "BHhf" if ksize < 7 else "B", NEVER if ksize < 5 or src.dtype.kind == "f" else MEGA // 64)
-    if ksize % 2 == 0 or not 3 <= ksize <= 255:
-        raise _refuse(f"ksize={ksize}")
-    return _stored(_computed(_median, src, int(ksize)), dst)
+    _check(src, "BHhf" if ksize < 7 else "B", max(MEGA // 64, 16 * ksize * ksize) if 7 <= ksize <= 75 else NEVER)
+    if ksize % 2 == 0 or not 3 <= ksize <= 255 or (ksize > 5 and src.shape[2:] == (2,)):
+        raise NotImplementedError(f"ksize={ksize} of {src.shape[2:] or 1} channels")
+    return _computed(_median, src, dst, int(ksize))
 
 
 def _extreme(core: Core, which: str, footprint: Array, at: Pair, times: int, mode: str) -> Core:
@@ -496,11 +544,12 @@ def _morphology(core: Core, operation: int, *options: Any) -> Core:
     return _horus.binary("sub", found, core) if operation == _BLACKHAT else found
 
 
-def _morphed(src: Any, op: int, kernel: Any, dst: Any, anchor: Pair, iterations: int, border: int, value: Any) -> Array:
-    if kernel is None:
-        kernel, anchor = np.ones((3, 3), np.uint8), (-1, -1)
-    if type(kernel) is not np.ndarray or kernel.dtype.char != "B" or kernel.ndim != 2 or not kernel.any() or iterations < 1:
-        raise _refuse("a kernel that is no mask of bytes")
+def _morphed(src: Any, op: int, kernel: Any, anchor: Pair, dst: Any, iterations: int, border: int, value: Any) -> Array:
+    kernel = np.ones((3, 3), np.uint8) if kernel is None else kernel
+    if type(kernel) is not np.ndarray or kernel.dtype.char != "B" or kernel.ndim != 2 or not kernel.any():
+        raise NotImplementedError("a kernel that is no mask of bytes")
+    if iterations < 1:
+        raise NotImplementedError(f"iterations={iterations}")
     footprint, times = kernel != 0, int(iterations)
     row, column = _anchored(kernel.shape, anchor)
     if footprint.all():
@@ -512,8 +561,8 @@ def _morphed(src: Any, op: int, kernel: Any, dst: Any, anchor: Pair, iterations:
         _check(src, ANY, MEGA // 4 if kernel.size > 99 else 4 * MEGA)
     mode = _border(border)
     if op not in _MORPHOLOGIES or (mode == "constant" and value is not None):
-        raise _refuse("another operation, or a borderValue")
-    return _stored(_computed(_morphology, src, int(op), footprint, (int(row), int(column)), times, mode), dst)
+        raise NotImplementedError("another operation, or a borderValue")
+    return _computed(_morphology, src, dst, int(op), footprint, (int(row), int(column)), times, mode)
 
 
 _ELEMENTS: Final = "a `borderValue`; on a CPU below 2 megapixels by a rectangle, below 4 by another kernel, and below 1/4 by one of 100 pixels or more"
@@ -523,21 +572,29 @@ _ELEMENTS: Final = "a `borderValue`; on a CPU below 2 megapixels by a rectangle,
 def morphologyEx(
     src: Any, op: int, kernel: Any, dst: Any = None, anchor: Pair = (-1, -1), iterations: int = 1, borderType: int = 0, borderValue: Any = None
 ) -> Array:
-    return _morphed(src, op, kernel, dst, anchor, iterations, borderType, borderValue)
+    return _morphed(src, op, kernel, anchor, dst, iterations, borderType, borderValue)
+
+
+def _element(kernel: Any, anchor: Pair) -> tuple[Any, Pair]:
+    """The kernel and its anchor: without one, OpenCV's erosion and dilation check the anchor of 3x3 pixels, and take their centre."""
+    if kernel is None:
+        _anchored((3, 3), anchor)
+        return kernel, (-1, -1)
+    return kernel, anchor
 
 
 @_opencv(_ELEMENTS)
 def erode(
     src: Any, kernel: Any, dst: Any = None, anchor: Pair = (-1, -1), iterations: int = 1, borderType: int = 0, borderValue: Any = None
 ) -> Array:
-    return _morphed(src, 0, kernel, dst, anchor, iterations, borderType, borderValue)
+    return _morphed(src, 0, *_element(kernel, anchor), dst, iterations, borderType, borderValue)
 
 
 @_opencv(_ELEMENTS)
 def dilate(
     src: Any, kernel: Any, dst: Any = None, anchor: Pair = (-1, -1), iterations: int = 1, borderType: int = 0, borderValue: Any = None
 ) -> Array:
-    return _morphed(src, 1, kernel, dst, anchor, iterations, borderType, borderValue)
+    return _morphed(src, 1, *_element(kernel, anchor), dst, iterations, borderType, borderValue)
 
 
 # Intensities.
@@ -585,7 +642,6 @@ _AUTOMATIC: Final = {8: _otsu, 16: _triangle}
 """By the bit of a type: what finds the threshold in a histogram."""
 
 
-
 def _thresholded(core: Core, kind: int, limit: float, most: float) -> Core:
     if kind == _TRUNC:
         return _horus.binary("minimum", core, limit)
@@ -595,19 +651,20 @@ def _thresholded(core: Core, kind: int, limit: float, most: float) -> Core:
     return _horus.binary("mul", _horus.convert(holds, core.dtype), most)
 
 
-@_opencv("the device is a CPU; `THRESH_DRYRUN`; thresholds that the type does not hold")
+@_opencv("`THRESH_DRYRUN`; thresholds that the type does not hold", on_cpu=False)
 def threshold(src: Any, thresh: float, maxval: float, type: int, dst: Any = None) -> tuple[float, Array]:
-    _check(src, ANY, NEVER)
+    _check(src, ANY)
     automatic, kind = _AUTOMATIC.get(type & ~7), type & 7
     if automatic is not None:
-        _check(src, "B", NEVER, channels=False)
+        _check(src, "B", channels=False)
+        _check_form(_form(dst), src.dtype, src.shape)
         thresh = automatic(_counts(_core(src)).tolist())
     elif type > 7:
-        raise _refuse(f"type={type}")
+        raise NotImplementedError(f"type={type}")
     limit = _number_for(src, thresh if src.dtype.kind == "f" else math.floor(thresh))
     if kind > 4 or (src.dtype.kind != "f" and limit != math.floor(thresh)):
-        raise _refuse(f"type={type} and thresh={thresh}")
-    found = _stored(_computed(_thresholded, src, int(kind), limit, _number_for(src, maxval)), dst)
+        raise NotImplementedError(f"type={type} and thresh={thresh}")
+    found = _computed(_thresholded, src, dst, int(kind), limit, _number_for(src, maxval))
     return float(thresh) if src.dtype.kind == "f" else limit, found
 
 
@@ -617,25 +674,26 @@ def _adapted(core: Core, size: int, most: float, inverse: bool, delta: float) ->
     return _horus.binary("mul", _horus.convert(holds, "u8"), most)
 
 
-@_opencv("the device is a CPU; `ADAPTIVE_THRESH_GAUSSIAN_C`; blocks of more than 63 rows")
+@_opencv("`ADAPTIVE_THRESH_GAUSSIAN_C`; blocks of more than 63 rows", on_cpu=False)
 def adaptiveThreshold(
     src: Any, maxValue: float, adaptiveMethod: int, thresholdType: int, blockSize: int, C: float, dst: Any = None
 ) -> Array:
-    _check(src, "B", NEVER, channels=False)
+    _check(src, "B", channels=False)
     if adaptiveMethod or thresholdType not in (0, 1) or blockSize % 2 == 0 or not 3 <= blockSize <= 63 or abs(C) > 255 or maxValue < 0:
-        raise _refuse("another method, type or block")
+        raise NotImplementedError("another method, type or block")
     delta = math.floor(C) if thresholdType else math.ceil(C)
     options = int(blockSize), _number_for(src, maxValue), bool(thresholdType), float(delta)
-    return _stored(_computed(_adapted, src, *options), dst)
+    return _computed(_adapted, src, dst, *options)
 
 
 def _looked_up(core: Core, table: Array, code: str) -> Core:
     return _horus.lookup(core, table, code)
 
 
-@_opencv("the device is a CPU")
+@_opencv("", on_cpu=False)
 def equalizeHist(src: Any, dst: Any = None) -> Array:
-    _check(src, "B", NEVER, channels=False)
+    _check(src, "B", channels=False)
+    _check_form(_form(dst), src.dtype, src.shape)
     core = _core(src)
     counts = _counts(core)
     first = int(counts.nonzero()[0][0])
@@ -647,16 +705,16 @@ def equalizeHist(src: Any, dst: Any = None) -> Array:
     return _stored(_horus.lookup(core, table, "u8").to_array(list(src.shape)), dst)
 
 
-@_opencv("the device is a CPU; several pictures, channels or a mask; bins of different widths; an array for the result")
+@_opencv("several images, channels or a mask; bins of different widths; an array for the result", on_cpu=False)
 def calcHist(images: Any, channels: Any, mask: Any, histSize: Any, ranges: Any, hist: Any = None, accumulate: bool = False) -> Array:
-    _check(images, "B", NEVER)
+    _check(images, "B")
     for given, count in ((channels, 1), (histSize, 1), (ranges, 2)):
         if not isinstance(given, (list, tuple)) or len(given) != count or not all(map(_is_number, given)):
-            raise _refuse("several channels, or bins of different widths")
+            raise NotImplementedError("several channels, or bins of different widths")
     low, high = map(float, ranges)
     core, channel, size = _core(images), channels[0], histSize[0]
     if mask is not None or hist is not None or not (_is_int(channel) and 0 <= channel < core.shape[3] and _is_int(size) and size > 0 and low < high):
-        raise _refuse("a mask, or bins that are none")
+        raise NotImplementedError("a mask, or bins that are none")
     counts = _counts(_horus.channel(core, int(channel)) if core.shape[3] > 1 else core)
     scale = size / (high - low)
     bins = np.floor(np.arange(256) * scale - low * scale).astype(np.int64)
@@ -664,13 +722,12 @@ def calcHist(images: Any, channels: Any, mask: Any, histSize: Any, ranges: Any, 
     return np.bincount(bins[inside], counts[inside], int(size)).astype(np.float32)
 
 
-@_opencv("the device is a CPU; a table for each channel")
+@_opencv("a table for each channel", on_cpu=False)
 def LUT(src: Any, lut: Any, dst: Any = None) -> Array:
-    _check(src, "B", NEVER)
-    table = np.asarray(lut)
-    if table.size != 256 or table.dtype.char not in ANY:
-        raise _refuse("a table of other than 256 numbers")
-    return _stored(_computed(_looked_up, src, table.astype(np.float64).ravel(), CODES[table.dtype]), dst)
+    _check(src, "B")
+    if type(lut) is not np.ndarray or lut.size != 256 or lut.shape[2:] not in ((), (1,)) or lut.dtype.char not in ANY:
+        raise NotImplementedError("a table that is no array of 256 numbers, of one channel")
+    return _computed(_looked_up, src, dst, lut.astype(np.float64).ravel(), CODES[lut.dtype])
 
 
 _GRAY: Final = {6: (3, (0, 1, 2)), 7: (3, (2, 1, 0)), 10: (4, (0, 1, 2)), 11: (4, (2, 1, 0))}
@@ -684,13 +741,13 @@ def _gray(core: Core, order: tuple[int, int, int]) -> Core:
     return found if core.dtype == "f32" else _horus.cast(_horus.mul_add(found, 2.0**-15, 0.5), "u8")
 
 
-@_opencv("the device is a CPU; other conversions than from BGR, RGB, BGRA or RGBA to grey; other types than `uint8` and `float32`", (1e-6, 0.0))
+@_opencv("other conversions than from BGR, RGB, BGRA or RGBA to grey; other types than `uint8` and `float32`", (1e-6, 0.0), on_cpu=False)
 def cvtColor(src: Any, code: int, dst: Any = None, dstCn: int = 0, hint: int = 0) -> Array:
-    _check(src, "Bf", NEVER)
+    _check(src, "Bf")
     count, order = _GRAY.get(code, (0, ()))
     if dstCn not in (0, 1) or hint or src.ndim != 3 or src.shape[2] != count:
-        raise _refuse(f"code={code}")
-    return _stored(_computed(_gray, src, order), dst)
+        raise NotImplementedError(f"code={code}")
+    return _computed(_gray, src, dst, order)
 
 
 # Sizes and places.
@@ -705,17 +762,17 @@ def _down(core: Core, mode: str) -> Core:
     return _horus.convert(_horus.unary("floor", _horus.mul_add(found, 1.0 / 256, 0.5)), stored)
 
 
-@_opencv("the device is a CPU; a `dstsize` other than half", SUMS)
+@_opencv("a `dstsize` other than half", SUMS, on_cpu=False)
 def pyrDown(src: Any, dst: Any = None, dstsize: Any = None, borderType: int = 4) -> Array:
-    _check(src, ANY, NEVER)
-    if dstsize is not None or borderType == 0:
-        raise _refuse("a dstsize, or a constant border")
-    return _stored(_computed(_down, src, _border(borderType)), dst)
+    _check(src, ANY)
+    if dstsize is not None or borderType == 0 or borderType & _ISOLATED:
+        raise NotImplementedError("a dstsize, or a constant or isolated border")
+    return _computed(_down, src, dst, _border(borderType))
 
 
 def _averaged(core: Core, rows: int, columns: int) -> Core:
     found = _horus.convert(_horus.tiled(core, "sum", rows, columns), "f32")
-    if core.dtype == "u8" and (rows, columns) == (2, 2):
+    if core.dtype == "u8" and (rows, columns) == (2, 2) and core.shape[3] != 2:  # OpenCV rounds halves of 2 channels to even
         return _horus.cast(_horus.mul_add(found, 0.25, 0.5), "u8")
     return _as(_horus.binary("mul", found, float(np.float32(1 / (rows * columns)))), core.dtype)
 
@@ -724,23 +781,28 @@ def _stepped(core: Core, rows: int, columns: int) -> Core:
     return _horus.step(core, (1, rows, columns))
 
 
-@_opencv("the device is a CPU; other than whole parts by `INTER_AREA` and `INTER_NEAREST`, or half by `INTER_LINEAR`", SUMS)
+@_opencv("other than whole parts by `INTER_AREA` and `INTER_NEAREST`, or half by `INTER_LINEAR`", SUMS, on_cpu=False)
 def resize(src: Any, dsize: Any, dst: Any = None, fx: float = 0.0, fy: float = 0.0, interpolation: int = 1) -> Array:
-    _check(src, "Bf", NEVER)
+    _check(src, "Bf")
     height, width = src.shape[:2]
-    if dsize is None:
+    if dsize is not None and not _is_pair(dsize):
+        raise NotImplementedError(f"dsize={dsize!r}")
+    factors = dsize is None or tuple(dsize) == (0, 0)
+    if factors == (fx == 0.0 or fy == 0.0):
+        raise NotImplementedError("a dsize and factors, or neither")
+    if factors:
         dsize = round(width * fx), round(height * fy)
-    elif not _is_pair(dsize) or fx or fy:
-        raise _refuse("a dsize and factors")
     columns, rows = (extent // size if size > 0 and extent % size == 0 else 0 for extent, size in zip((width, height), dsize, strict=True))
     half = rows == columns == 2
     if rows < 1 or columns < 1 or rows * columns == 1 or rows * columns > 65536:
-        raise _refuse("a size that is no whole part")
+        raise NotImplementedError("a size that is no whole part")
+    if factors and (1.0 / fx != columns or 1.0 / fy != rows):
+        raise NotImplementedError("factors that are not those of the size")
     if interpolation == 0:
-        return _stored(_computed(_stepped, src, int(rows), int(columns)), dst)
+        return _computed(_stepped, src, dst, int(rows), int(columns))
     if interpolation == 3 or (interpolation == 1 and half):
-        return _stored(_computed(_averaged, src, int(rows), int(columns)), dst)
-    raise _refuse(f"interpolation={interpolation}")
+        return _computed(_averaged, src, dst, int(rows), int(columns))
+    raise NotImplementedError(f"interpolation={interpolation}")
 
 
 _METRICS: Final = {(2, 0): "euclidean", (1, 3): "taxicab", (3, 3): "chessboard"}
@@ -751,20 +813,21 @@ def _far(core: Core, metric: str) -> Core:
     return _horus.convert(_horus.distances(_horus.convert(core, "bool"), metric, [1.0, 1.0, 1.0]), "f32")
 
 
-@_opencv("`DIST_L2` that is not `DIST_MASK_PRECISE`; no zeros; results of `uint8`; on a CPU other distances, and below 1/64 megapixel", SUMS)
+@_opencv("`DIST_L2` that is not `DIST_MASK_PRECISE`; no zeros; results of `uint8`; on a CPU `DIST_L1`, `DIST_C`, and below 1/64 megapixel", SUMS)
 def distanceTransform(src: Any, distanceType: int, maskSize: int, dst: Any = None, dstType: int = 5) -> Array:
     metric = _METRICS.get((distanceType, maskSize))
     _check(src, "B", MEGA // 64 if metric == "euclidean" else NEVER, channels=False)
     if metric is None or dstType != 5 or src.all():
-        raise _refuse("an approximated distance, or no background")
-    return _stored(_computed(_far, src, metric), dst)
+        raise NotImplementedError("an approximated distance, or no background")
+    return _computed(_far, src, dst, metric)
 
 
 @_opencv("8 neighbours, of which OpenCV numbers components in another order; labels of `uint16`; on a CPU below 1/4 megapixel")
 def connectedComponents(image: Any, labels: Any = None, connectivity: int = 8, ltype: int = 4) -> tuple[int, Array]:
     _check(image, "B", MEGA // 4, channels=False)
     if connectivity != 4 or ltype != 4:
-        raise _refuse("8 neighbours, or labels of another type")
+        raise NotImplementedError("8 neighbours, or labels of another type")
+    _check_form(_form(labels), NATIVE["i32"], image.shape)
     found: Any = label(image)
     numbers, count = found
     return count + 1, _stored(numbers, labels)
