@@ -207,10 +207,10 @@ class Session:
         >>> import horus_image as hi
         >>> from horus_image import ndimage
         >>> with hi.session(device="cpu", explain=True) as session:
-        ...     smooth = ndimage.gaussian_filter([[1.0, 2.0]], 1.0)
+        ...     smooth = ndimage.gaussian_filter(hi.asarray([[1.0, 2.0]]), 1.0)
         ...     _ = (smooth * 2).compute()
         ...     drawing = session.drawing()
-        >>> drawing.startswith("<svg") and ">gaussian_filter, " in drawing
+        >>> drawing.startswith("<svg") and "gaussian_filter" in drawing
         True
         """
         if not self._explains:
