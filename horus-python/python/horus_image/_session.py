@@ -210,7 +210,7 @@ class Session:
         ...     smooth = ndimage.gaussian_filter(hi.asarray([[1.0, 2.0]]), 1.0)
         ...     _ = (smooth * 2).compute()
         ...     drawing = session.drawing()
-        >>> drawing.startswith("<svg") and "gaussian_filter" in drawing
+        >>> drawing.startswith("<svg") and "As computed" in drawing
         True
         """
         if not self._explains:
