@@ -436,7 +436,7 @@ def the_current_gpu_stays(library: Any) -> None:
                 assert library.cp.zeros(3).device.id == gpu
 
 
-CHECKS = [
+CHECKS: list[Callable[[Any], None]] = [
     comes_back,
     computes_the_bits_of_the_host,
     other_arguments_are_anywhere,
